@@ -2,7 +2,7 @@
 
 The wheel holds the package, libtouchstone.so.0 and the libraries that it needs, so that it runs on a Debian 12 or a newer
 system on which only Python is installed. What every such system has stays outside (PEP 600): glibc, libgcc_s, libstdc++.
-It needs nothing but Python's standard library, ldd and strip.
+It needs nothing but Python's standard library, ldd, strip, and the clang that comes with Swift.
 """
 
 import base64
@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,10 @@ NAME = "touchstone"
 SYSTEM = re.compile(r"^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libutil|libgcc_s|libstdc\+\+)[.-]")
 #: Libraries that are opened at run time (docs/storage-sqlite.md).
 OPENED = ["libsqlite3.so.0", "libsqlcipher.so.0"]
+
+#: What of ICU's data the library asks for nothing of: names of currencies, languages, regions, time zones and units, conversions
+#: of character sets and scripts, spelled numbers. Collations, breaks, characters, rules of time zones and the locales stay.
+UNUSED_DATA = re.compile(r"^(curr|lang|region|zone|unit|translit|rbnf)/|\.cnv$|^cnvalias\.icu$")
 
 METADATA = """Metadata-Version: 2.1
 Name: touchstone
@@ -92,6 +97,55 @@ def tag(libraries):
     return "manylinux_%d_%d_%s" % (*newest, platform.machine())
 
 
+def smaller_data(path):
+    """The content of libicudata without what isn't used: the bytes of ICU's format "CmnD", and the name of their symbol."""
+    with open(path, "rb") as file:
+        content = file.read()
+    symbols = subprocess.run(["nm", "-D", "-S", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    symbol = re.search(r"^\w+ (\w+) R (icudt\d+_dat)$", symbols, re.MULTILINE)
+    start = content.find(b"CmnD") - 12
+    if not symbol or start < 0 or content[start + 2 : start + 4] != b"\xda\x27":
+        sys.exit("make-wheel: %s isn't ICU's data" % path)
+    header = content[start : start + struct.unpack_from("<H", content, start)[0]]
+    # A table of offsets of names and of items, sorted by name; then the names, then the items.
+    table = start + len(header)
+    count = struct.unpack_from("<I", content, table)[0]
+    offsets = [struct.unpack_from("<II", content, table + 4 + 8 * number) for number in range(count)]
+    ends = [offset for _, offset in offsets[1:]] + [int(symbol.group(1), 16) - len(header)]
+    items = []
+    for (name_offset, offset), end in zip(offsets, ends):
+        name = content[table + name_offset : content.index(b"\0", table + name_offset)]
+        if not UNUSED_DATA.search(name.decode().split("/", 1)[1]):
+            items.append((name, content[table + offset : table + end]))
+    names = b"".join(name + b"\0" for name, _ in items)
+    first = 4 + 8 * len(items)
+    result, name_offset, offset = [], first, -(-(first + len(names)) // 16) * 16
+    padding = offset - first - len(names)
+    for name, item in items:
+        result.append(struct.pack("<II", name_offset, offset))
+        name_offset += len(name) + 1
+        offset += -(-len(item) // 16) * 16
+    result += [names, b"\xaa" * padding] + [item + b"\xaa" * (-len(item) % 16) for _, item in items]
+    return header + struct.pack("<I", len(items)) + b"".join(result), symbol.group(2)
+
+
+def write_smaller_data(path, target):
+    """Makes a libicudata with less data."""
+    content, symbol = smaller_data(path)
+    with tempfile.TemporaryDirectory() as work:
+        with open(os.path.join(work, "data"), "wb") as file:
+            file.write(content)
+        with open(os.path.join(work, "data.s"), "w") as file:
+            file.write(
+                '.section .rodata\n.globl {0}\n.type {0}, %object\n.balign 16\n{0}: .incbin "{1}/data"\n.size {0}, .-{0}\n'
+                '.section .note.GNU-stack,"",%progbits\n'.format(symbol, work)
+            )
+        name = "-Wl,-soname," + os.path.basename(target)
+        subprocess.run(
+            ["clang", "-shared", "-nostdlib", "-fuse-ld=lld", name, "-o", target, os.path.join(work, "data.s")], check=True
+        )
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__.splitlines()[0])
@@ -110,6 +164,9 @@ def main():
             sources.update(needed(path))
         for name, path in sources.items():
             target = os.path.join(folder, name)
+            if name.startswith("libicudata."):
+                write_smaller_data(path, target)
+                continue
             shutil.copyfile(path, target)
             subprocess.run(["strip", "--strip-unneeded", target], check=True)
         libraries = [os.path.join(folder, name) for name in sources]
