@@ -1,7 +1,5 @@
 """What the tests share: a database on every engine that the library has."""
 
-import os
-
 import pytest
 
 import touchstone

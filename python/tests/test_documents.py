@@ -1,6 +1,10 @@
+import contextlib
 import datetime
 import json
+import signal
+import sys
 import threading
+import time
 
 import pytest
 
@@ -44,6 +48,27 @@ def test_large_documents_don_t_fit_the_first_buffer(db):
     assert db["large"] == body
     assert db["large"].revision.startswith("1-")
     assert json.loads(db.get_json("large")) == body
+
+
+def test_reads_of_a_signal_s_handler_don_t_change_what_is_read(memory):
+    memory["outer"] = {"name": "outer"}
+    memory["inner"] = {"name": "inner" * 10}
+    calls = []
+
+    def read_inner(*_):
+        assert memory["inner"]["name"] == "inner" * 10
+        assert memory.get_json("inner").startswith(b'{"name":"inner')
+        calls.append(1)
+
+    before = signal.signal(signal.SIGALRM, read_inner)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+        while len(calls) < 300:
+            assert memory.get_json("outer") == b'{"name":"outer"}'
+            assert memory["outer"] == {"name": "outer"}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_document_knows_its_revision(db):
@@ -116,7 +141,7 @@ def test_a_batch_is_all_or_nothing(db):
     with pytest.raises(ZeroDivisionError):
         with db.batch():
             db["b"] = {"n": 2}
-            1 / 0
+            raise ZeroDivisionError
     assert list(db) == ["a"]
     with db.batch():
         with pytest.raises(touchstone.MisuseError):
@@ -142,6 +167,87 @@ def test_batches_of_threads_come_one_after_another(db):
     for thread in threads:
         thread.join()
     assert db["counter"] == {"n": 40}
+
+
+class Interrupt(Exception):
+    """What a signal's handler raises, as that of Ctrl-C does."""
+
+
+@contextlib.contextmanager
+def interrupted_in(name, then=lambda: None):
+    """Raises :class:`Interrupt` in this thread while its innermost function is that of this name."""
+
+    def raise_(*_):
+        raise Interrupt
+
+    main, ends = threading.get_ident(), threading.Event()
+
+    def work():
+        while sys._current_frames()[main].f_code.co_name != name and not ends.wait(0.001):
+            pass
+        signal.pthread_kill(main, signal.SIGUSR1)
+        then()
+
+    before = signal.signal(signal.SIGUSR1, raise_)
+    thread = threading.Thread(target=work)
+    try:
+        thread.start()
+        yield
+    finally:
+        ends.set()
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_while_a_batch_waits_for_another_leaves_no_batch_behind(db):
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def work():
+        with db.batch():
+            db["a"] = {"n": 1}
+            begun.set()
+            goes_on.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    # The handler runs when the call has ended, and so when the other batch has.
+    with pytest.raises(Interrupt), interrupted_in("call", goes_on.set):
+        with db.batch():
+            time.sleep(60)
+    thread.join()
+    # This isn't in a batch: another thread writes after it.
+    db["b"] = {"n": 2}
+    other = threading.Thread(target=lambda: db.save("c", {"n": 3}), daemon=True)
+    other.start()
+    other.join(60)
+    assert sorted(db) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("function", ["query_stream", "documents", "changes", "blob_open"])
+def test_a_signal_during_a_call_frees_what_it_has_made(tmp_path, monkeypatch, function):
+    from touchstone._library import lib
+
+    db = touchstone.open(tmp_path / "x", engine="lmdb")
+    db.save_many({"d%d" % number: {"text": "x" * 1_000} for number in range(2_000)})
+    blob = db.blob(b"x" * 1_000_000)
+    original = getattr(lib, "touchstone_" + function)
+
+    def made_and_interrupted(*arguments):
+        assert original(*arguments) == 0
+        raise Interrupt
+
+    monkeypatch.setattr(lib, "touchstone_" + function, made_and_interrupted)
+    works = {
+        "query_stream": lambda: next(iter(db.query("SELECT text FROM _"))),
+        "documents": lambda: next(db.documents()),
+        "changes": lambda: next(db.changes()),
+        "blob_open": lambda: db.open_blob(blob),
+    }
+    with pytest.raises(Interrupt):
+        works[function]()
+    # It would fail after a while if something were still read.
+    db.close()
 
 
 def test_close_ends_what_other_threads_do(opening):

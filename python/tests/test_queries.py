@@ -52,7 +52,7 @@ def test_a_stream_that_is_left_early_frees_its_snapshot(tmp_path):
     with touchstone.open(tmp_path / "x", engine="lmdb") as db:
         db.save_many(("%06d" % n, {"text": "x" * 1000}) for n in range(5000))
         for _ in range(20):
-            for row in db.query("SELECT text FROM _"):
+            for _row in db.query("SELECT text FROM _"):
                 break
         result = db.query("SELECT text FROM _")
         result.fetchone()

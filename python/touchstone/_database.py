@@ -9,17 +9,30 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ctypes import byref, c_size_t
-from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    BinaryIO,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    MutableMapping,
+    Optional,
+    Tuple,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from . import _blobs, _observing
 from ._documents import CONFLICTED, Change, Document, Revision, RevisionTree, Saved, decode, encode
 from ._errors import BusyError, Error, MisuseError, NotFoundError
 from ._library import (
-    BodyCallback,
-    ErrorValue,
     MapCallback,
     RevisionValue,
     _ErrorPointer,
@@ -32,7 +45,11 @@ from ._library import (
 )
 from ._results import Prepared, Result, Rows
 
+if TYPE_CHECKING:
+    from ._sync import Replicator
+
 Body = Mapping[str, Any]
+Default = TypeVar("Default")
 Path = Union[str, "os.PathLike[str]"]
 
 #: What a save does when the stored document isn't the revision that it is based on.
@@ -42,7 +59,7 @@ POLICIES = {"overwrite": 0, "fail": 1, "branch": 2}
 _PATIENCE = 2.0
 
 _read = lib.touchstone_read
-_new = object()
+_new: Any = object()
 
 
 def _policy(name: str) -> int:
@@ -53,7 +70,9 @@ def _policy(name: str) -> int:
 
 
 class _Buffer:
-    """Memory that a thread reads documents into, call after call."""
+    """Memory that documents are read into, call after call."""
+
+    __slots__ = ("size", "address", "view", "revision", "revision_view")
 
     def __init__(self, size: int) -> None:
         memory = ctypes.create_string_buffer(size)
@@ -66,16 +85,18 @@ class _Buffer:
         self.revision_view = memoryview(revision).cast("B")
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.buffer = _Buffer(1 << 16)
+#: Buffers that no read uses. A read takes one, since a signal's handler or a finalizer may read another document, on the same
+#: thread, before it has copied what it has read.
+_buffers: List[_Buffer] = []
+_take_buffer = _buffers.pop
+_give_buffer = _buffers.append
+#: The size of a new buffer, and the greatest that is kept.
+_SMALL, _LARGE = 1 << 16, 1 << 20
 
-
-_thread = _Thread()
 _open: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
-class Database(MutableMapping):  # type: ignore[type-arg]
+class Database(MutableMapping[str, Document]):
     """A database of JSON documents: a mapping of IDs to dicts, with revisions, queries and more.
 
     :func:`touchstone.open` makes one. It may be used from any number of threads. Close it, or use it in a ``with``.
@@ -94,7 +115,8 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         self._is_closed = False
         self._free = weakref.finalize(self, lib.touchstone_database_free, self._handle)
         self._free.atexit = False
-        self._lock = threading.Lock()
+        # Reentrant, because a signal's handler or a finalizer may come in the middle.
+        self._lock = threading.RLock()
         self._queries: "OrderedDict[str, Prepared]" = OrderedDict()
         #: All prepared queries that live.
         self._prepared: "weakref.WeakSet[Prepared]" = weakref.WeakSet()
@@ -214,21 +236,30 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         if self._is_closed:
             self._open_handle()
         key = id.encode("utf-8", "surrogatepass")
-        buffer = _thread.buffer
+        try:
+            buffer = _take_buffer()
+        except IndexError:
+            buffer = _Buffer(_SMALL)
         count = _read(self._handle, key, len(key), buffer.address, buffer.size, None, None)
         if 0 <= count <= buffer.size:
-            return buffer.view[:count].tobytes()
-        return self._read_slowly(key, count)[0]
+            found = buffer.view[:count].tobytes()
+            _give_buffer(buffer)
+            return found
+        return self._read_slowly(key, count, buffer)[0]
 
-    def _read_slowly(self, key: bytes, count: int) -> Tuple[Optional[bytes], bytes]:
+    def _read_slowly(self, key: bytes, count: int, buffer: _Buffer) -> Tuple[Optional[bytes], bytes]:
         """Reads what is larger than the buffer, or finds out what is wrong."""
-        while count > _thread.buffer.size:
+        small = buffer
+        while count > buffer.size:
             buffer = _Buffer(count + count // 4)
             count = _read(
                 self._handle, key, len(key), buffer.address, buffer.size, buffer.revision, None
             )
             if 0 <= count <= buffer.size:
-                return buffer.view[:count].tobytes(), _raw(buffer)
+                found = buffer.view[:count].tobytes(), _raw(buffer)
+                _give_buffer(buffer if buffer.size <= _LARGE else small)
+                return found
+        _give_buffer(small)
         if count >= 0 or count == -NotFoundError.kind:
             return None, b""
         place = _ErrorPointer()
@@ -236,25 +267,36 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         raising(count, place)
         return None, b""
 
+    @overload
+    def get(self, id: str) -> Optional[Document]: ...
+
+    @overload
+    def get(self, id: str, default: Union[Document, Default]) -> Union[Document, Default]: ...
+
     def get(self, id: str, default: Any = None) -> Any:
         """A document as a :class:`Document`, a dict with its ID and revision; ``default`` if there is none."""
         if self._is_closed:
             self._open_handle()
         key = id.encode("utf-8", "surrogatepass")
-        buffer = _thread.buffer
+        try:
+            buffer = _take_buffer()
+        except IndexError:
+            buffer = _Buffer(_SMALL)
         count = _read(
             self._handle, key, len(key), buffer.address, buffer.size, buffer.revision, None
         )
         if 0 <= count <= buffer.size:
-            return Document(decode(str(buffer.view[:count], "utf-8")), id, _raw(buffer))
-        body, raw = self._read_slowly(key, count)
+            text_, raw = str(buffer.view[:count], "utf-8"), _raw(buffer)
+            _give_buffer(buffer)
+            return Document(decode(text_), id, raw)
+        body, raw = self._read_slowly(key, count, buffer)
         return default if body is None else Document(decode(body.decode("utf-8")), id, raw)
 
     def __getitem__(self, id: str) -> Document:
         found = self.get(id, _new)
         if found is _new:
             raise NotFoundError("there is no such document: %r" % id, document=id)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and self.get_json(id) is not None
@@ -309,11 +351,11 @@ class Database(MutableMapping):  # type: ignore[type-arg]
     def __iter__(self) -> Iterator[str]:
         return (document.id for document in self.documents(bodies=False))
 
-    def items(self) -> Any:
+    def items(self) -> Iterator[Tuple[str, Document]]:  # type: ignore[override]
         """The IDs and documents, as a stream."""
         return ((document.id, document) for document in self.documents())
 
-    def values(self) -> Any:
+    def values(self) -> Iterator[Document]:  # type: ignore[override]
         """The documents, as a stream."""
         return self.documents()
 
@@ -413,7 +455,8 @@ class Database(MutableMapping):  # type: ignore[type-arg]
     ) -> Saved:
         """Deletes a document: its new current revision is a tombstone."""
         if isinstance(id, Document):
-            id, base = id.id, base or id.revision
+            base = base or id.revision
+            id = id.id
         key = encoded(id)
         parent = None if base is None else base.encode("ascii", "replace")
         saved = RevisionValue()
@@ -483,7 +526,15 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         {'n': 2}
         """
         pointer = self._open_handle()
-        call("touchstone_begin", pointer)
+        try:
+            call("touchstone_begin", pointer)
+        except Error:
+            raise
+        except BaseException:
+            # A signal, such as Ctrl-C, while it waited for others. It may have begun.
+            with suppress(MisuseError):
+                call("touchstone_rollback", pointer)
+            raise
         self._batch_thread = threading.get_ident()
         try:
             try:
@@ -753,7 +804,7 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         """
         return _observing.observe(self, function, id)
 
-    def watch(self, id: Optional[str] = None) -> _observing.Stream:
+    def watch(self, id: Optional[str] = None) -> _observing.Stream[Change]:
         """The changes that are committed from now on, for ``async for``.
 
         >>> import asyncio, touchstone
@@ -767,7 +818,7 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         ('a', 'saved')
         """
 
-        def start(stream: _observing.Stream) -> _observing.Observer:
+        def start(stream: _observing.Stream[Change]) -> _observing.Observer:
             def tell(changes: List[Change]) -> None:
                 for change in changes:
                     stream.put(change)
@@ -788,7 +839,7 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         ``function(None, error)`` if the query failed."""
         return _observing.observe_query(self, Prepared(self, query, {}), parameters, function)
 
-    def live(self, query: str, **parameters: Any) -> _observing.Stream:
+    def live(self, query: str, **parameters: Any) -> _observing.Stream[List[Dict[str, Any]]]:
         """The rows of a query, now and whenever a commit has changed them, for ``async for``. A slow reader gets the latest.
 
         >>> import asyncio, touchstone
@@ -803,7 +854,7 @@ class Database(MutableMapping):  # type: ignore[type-arg]
         [{'name': 'Ada'}]
         """
 
-        def start(stream: _observing.Stream) -> _observing.Observer:
+        def start(stream: _observing.Stream[List[Dict[str, Any]]]) -> _observing.Observer:
             return self.observe_query(
                 query,
                 lambda rows, error: stream.put(rows if error is None else error),
@@ -842,7 +893,7 @@ class Database(MutableMapping):  # type: ignore[type-arg]
 
     # Sync
 
-    def replicate(self, target: Union[str, "Database"], **options: Any) -> Any:
+    def replicate(self, target: Union[str, "Database"], **options: Any) -> "Replicator":
         """A replicator of this database with another one or with a URL (:class:`Replicator`), which was started."""
         from ._sync import Replicator
 
@@ -860,9 +911,10 @@ def _raw(buffer: _Buffer) -> bytes:
 def _raw_of(row: Mapping[str, Any]) -> bytes:
     """The same of a row of documents."""
     flags = int(row["deleted"]) + CONFLICTED * int(row["conflicted"])
-    revision = row["revision"].encode()
+    revision: bytes = row["revision"].encode()
+    sequence: int = row["sequence"]
     return (
-        row["sequence"].to_bytes(8, "little")
+        sequence.to_bytes(8, "little")
         + flags.to_bytes(4, "little")
         + len(revision).to_bytes(4, "little")
         + revision

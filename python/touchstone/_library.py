@@ -223,11 +223,35 @@ def call(name: str, *arguments: Any) -> int:
     return result
 
 
+#: What frees the handles that functions make.
+_frees = {
+    "open": lib.touchstone_database_free,
+    "query_new": lib.touchstone_query_free,
+    "query_run": lib.touchstone_rows_free,
+    "query_stream": lib.touchstone_rows_free,
+    "documents": lib.touchstone_rows_free,
+    "changes": lib.touchstone_rows_free,
+    "blob_writer_new": lib.touchstone_blob_writer_free,
+    "blob_open": lib.touchstone_blob_free,
+    "observe": lib.touchstone_observer_free,
+    "observe_query": lib.touchstone_observer_free,
+    "replicator_new": lib.touchstone_replicator_free,
+    "replicator_observe": lib.touchstone_observer_free,
+    "listener_new": lib.touchstone_listener_free,
+}
+
+
 def handle(name: str, *arguments: Any) -> int:
     """Calls a function that makes a handle."""
+    free = _frees[name[len("touchstone_") :]]
     place = _ErrorPointer()
     made = c_void_p()
-    result = getattr(lib, name)(*arguments, byref(made), byref(place))
+    try:
+        result = getattr(lib, name)(*arguments, byref(made), byref(place))
+    except BaseException:
+        # A signal has come during the call, and nobody else knows the handle.
+        free(made)
+        raise
     if result != 0 or made.value is None:
         raising(result, place)
     return made.value  # type: ignore[return-value]
@@ -237,10 +261,10 @@ def text(name: str, *arguments: Any) -> bytes:
     """Calls a function that hands out a text."""
     place = _ErrorPointer()
     bytes_, length = c_void_p(), c_size_t()
-    result = getattr(lib, name)(*arguments, byref(bytes_), byref(length), byref(place))
-    if result != 0 or bytes_.value is None:
-        raising(result, place)
     try:
+        result = getattr(lib, name)(*arguments, byref(bytes_), byref(length), byref(place))
+        if result != 0 or bytes_.value is None:
+            raising(result, place)
         return ctypes.string_at(bytes_.value, length.value)  # type: ignore[arg-type]
     finally:
         lib.touchstone_free(bytes_)

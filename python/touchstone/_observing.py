@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional
+from collections import deque
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, List, Mapping, Optional, TypeVar
 
 from ._documents import Change, decode, encode
 from ._errors import Error
@@ -15,9 +16,12 @@ from ._results import Prepared, Rows
 if TYPE_CHECKING:
     from ._database import Database
 
+Item = TypeVar("Item")
+
 # What ctypes needs until the observer is freed: its own callbacks, and those of running callbacks that ended it.
 _alive: Dict[int, "Observer"] = {}
-_lock = threading.Lock()
+# Reentrant, because a signal's handler or a finalizer may come in the middle.
+_lock = threading.RLock()
 
 
 class Observer:
@@ -127,18 +131,18 @@ def observe_query(
     return observer
 
 
-class Stream(AsyncIterator[Any]):
+class Stream(AsyncIterator[Item]):
     """What an observer tells, for ``async for``. It ends when it is closed, with the database at the latest.
 
     Use it in one loop only. Leaving the loop early doesn't end it: use ``async with``, or call ``close()``.
     """
 
-    def __init__(self, start: Callable[["Stream"], Observer], keeps_latest: bool = False) -> None:
+    def __init__(self, start: Callable[["Stream[Item]"], Observer], keeps_latest: bool = False) -> None:
         # Not at the top: it takes as long to import as the rest.
         import asyncio
 
         self._loop = asyncio.get_running_loop()
-        self._queue: List[Any] = []
+        self._queue: Deque[Any] = deque()
         self._arrived = asyncio.Event()
         self._is_closed = False
         self._keeps_latest = keeps_latest
@@ -157,20 +161,20 @@ class Stream(AsyncIterator[Any]):
         self._queue.append(item)
         self._arrived.set()
 
-    def __aiter__(self) -> "Stream":
+    def __aiter__(self) -> "Stream[Item]":
         return self
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> Item:
         while not self._queue:
             if self._is_closed:
                 raise StopAsyncIteration
             self._arrived.clear()
             await self._arrived.wait()
-        item = self._queue.pop(0)
+        item = self._queue.popleft()
         if isinstance(item, Exception):
             self.close()
             raise item
-        return item
+        return item  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Ends it. May be called on any thread."""
@@ -184,7 +188,7 @@ class Stream(AsyncIterator[Any]):
         self._is_closed = True
         self._arrived.set()
 
-    async def __aenter__(self) -> "Stream":
+    async def __aenter__(self) -> "Stream[Item]":
         return self
 
     async def __aexit__(self, *_: Any) -> None:

@@ -128,7 +128,7 @@ class Listener:
 
     def _describe(self) -> Dict[str, Any]:
         with self._handle as pointer:
-            return decode(text("touchstone_listener_describe", pointer).decode("utf-8")) or {}  # type: ignore
+            return decode(text("touchstone_listener_describe", pointer).decode("utf-8")) or {}
 
     @property
     def port(self) -> Optional[int]:

@@ -17,9 +17,9 @@ Files = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 
 def _paths(files: Files) -> List[str]:
-    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    given = [files] if isinstance(files, (str, os.PathLike)) else files
     found: List[str] = []
-    for pattern in map(os.fspath, given):
+    for pattern in [os.fspath(file) for file in given]:
         matches = sorted(_glob.glob(pattern))
         if not matches:
             raise FileNotFoundError("no file matches %s" % pattern)
