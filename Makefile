@@ -19,7 +19,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build library wheel test-python fuzz-c install uninstall deb test quick test-weights test-long simulate planted valgrind examples examples-c bench bench-full docs lint test-http test-failover fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build library wheel test-python bench-python fuzz-c install uninstall deb test quick test-weights test-long simulate planted valgrind examples examples-c bench bench-full docs lint test-http test-failover fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -168,6 +168,8 @@ wheel: library ## Builds the Python package with all libraries inside: DIST=DIR
 PYTEST ?=
 # 1: `make test-python` runs the notebook in Examples too, with the command that `make build` has built.
 NOTEBOOK ?=
+# 1: it checks the types too, with mypy.
+TYPES ?=
 
 test-python: deps ## Tests the wheel in an empty virtual environment without Swift on the PATH; skips without Python or PyPI
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then
@@ -178,7 +180,7 @@ test-python: deps ## Tests the wheel in an empty virtual environment without Swi
 	folder=$(SCRATCH)/python
 	rm -rf "$$folder"
 	$(PYTHON) -m venv "$$folder"
-	if ! "$$folder/bin/pip" install -q --disable-pip-version-check pytest pandas pyarrow $(if $(NOTEBOOK),nbclient ipykernel matplotlib); then
+	if ! "$$folder/bin/pip" install -q --disable-pip-version-check pytest pandas pyarrow $(if $(NOTEBOOK),nbclient ipykernel matplotlib) $(if $(TYPES),mypy pandas-stubs); then
 	  echo "test-python: skipped: pip can't install what it needs" >&2
 	  exit 0
 	fi
@@ -190,6 +192,17 @@ test-python: deps ## Tests the wheel in an empty virtual environment without Swi
 	package=$$(env -i PATH="$$bin:/usr/bin:/bin" HOME="$$HOME" "$$bin/python" -c 'import touchstone; print(*touchstone.__path__)')
 	env -i PATH="$$bin:/usr/bin:/bin" HOME="$$HOME" PYTHONDEVMODE=1 "$${notebook[@]}" \
 	  "$$bin/python" -m pytest -q -p no:cacheprovider --doctest-modules "$$package" "$$tests" $(PYTEST)
+
+# Documents for `make bench-python`, as JSON lines; without it some are made up.
+DOCUMENTS ?=
+
+bench-python: ## Measures the Python package, beside DuckDB, in the environment of `make test-python`: DOCUMENTS=FILE
+	@bin=$$PWD/$(SCRATCH)/python/bin
+	[ -x "$$bin/python" ] || { echo "bench-python: run make test-python first" >&2; exit 2; }
+	"$$bin/pip" install -q --disable-pip-version-check duckdb
+	documents=$(if $(DOCUMENTS),"$(abspath $(DOCUMENTS))")
+	cd $(SCRATCH)/python
+	"$$bin/python" "$(abspath python/tests/measure.py)" $$documents
 
 # Where `make install` puts the command, below DESTDIR if that is set.
 PREFIX ?= /usr/local
@@ -530,18 +543,21 @@ fuzz: deps ## Runs each fuzz target for SECONDS (60) seconds
 	    2> >(grep -vE '^#[0-9]+' >&2)
 	done
 
-# Where `make fuzz-c` begins, and how many calls it makes. 1000000 is the long count.
+# Where `make fuzz-c` begins, and how many calls it makes on one thread, and again on C_THREADS. 1000000 is the long count.
 C_SEED ?= 1
 CALLS ?= 20000
+C_THREADS ?= 4
 
 fuzz-c: library ## Makes random calls of the C interface under the address sanitizer: C_SEED=N, CALLS=N
 	@folder=$$PWD/$(SCRATCH)/fuzz-c
 	rm -rf "$$folder"
-	mkdir -p "$$folder/databases"
-	$(firstword $(C_COMPILERS)) -std=c11 -g -Wall -Wextra -Werror -fsanitize=address -I Sources/Bindings/CTouchstone \
+	mkdir -p "$$folder/one" "$$folder/several"
+	$(firstword $(C_COMPILERS)) -std=c11 -g -Wall -Wextra -Werror -fsanitize=address -pthread -I Sources/Bindings/CTouchstone \
 	  -o "$$folder/calls" Fuzz/C/calls.c -L "$(dir $(LIBRARY))" -ltouchstone -Wl,-rpath,"$$PWD/$(dir $(LIBRARY))"
 	# Swift keeps tags in the bits of an enum's pointers, so that the leak detector takes its globals' memory for lost.
-	ASAN_OPTIONS=detect_leaks=0 "$$folder/calls" $(C_SEED) $(CALLS) "$$folder/databases"
+	export ASAN_OPTIONS=detect_leaks=0
+	"$$folder/calls" $(C_SEED) $(CALLS) "$$folder/one"
+	"$$folder/calls" $(C_SEED) $(CALLS) "$$folder/several" $(C_THREADS)
 
 # Where `make fuzz-queries` begins; empty is anywhere. QUERY_CASE runs one failing case again, from a file of its text.
 QUERY_SEED ?=

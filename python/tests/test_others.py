@@ -172,6 +172,56 @@ print("done")
     assert done.stdout == "done\n", done.stderr
 
 
+def test_forks_while_threads_work_leave_children_that_fail_and_don_t_hang(tmp_path):
+    done = run(
+        """
+import os, threading, warnings
+warnings.simplefilter("ignore")
+import touchstone
+db = touchstone.open(%r, engine="lmdb", durability="none")
+db.save_many((str(n), {"n": n}) for n in range(200))
+ends = threading.Event()
+def work(number):
+    while not ends.is_set():
+        db.query("SELECT COUNT(*) FROM _ WHERE n > $x", x=number).fetchall()
+        next(db.documents())
+        with db.batch():
+            db[str(number)] = {"n": number}
+threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+for thread in threads:
+    thread.start()
+def child():
+    works = [lambda: db["1"], lambda: db.query("SELECT 1").fetchall(), lambda: next(db.documents()), db.batch().__enter__,
+        lambda: db.save("x", {}), lambda: touchstone.open(in_memory=True), db.close]
+    for work in works:
+        try:
+            work()
+            return 1
+        except touchstone.MisuseError as error:
+            if "fork" not in str(error):
+                return 2
+    return 0
+for _ in range(20):
+    process = os.fork()
+    if process == 0:
+        status = 3
+        try:
+            status = child()
+        finally:
+            os._exit(status)
+    assert os.waitpid(process, 0)[1] == 0
+ends.set()
+for thread in threads:
+    thread.join()
+assert len(db) == 200
+db.close()
+print("done")
+"""
+        % str(tmp_path / "forked")
+    )
+    assert done.stdout == "done\n", done.stderr
+
+
 def test_the_interpreter_ends_with_everything_open(tmp_path):
     done = run(
         """

@@ -157,6 +157,26 @@ def test_arrow(numbers):
     assert numbers.query("SELECT n FROM _ WHERE n < 0").arrow().num_rows == 0
 
 
+def test_what_of_icu_s_data_the_wheel_has_is_enough(memory):
+    texts = ["z", "ä", "a", "Å", "ß", "日本", "ไทย", "я"]
+    memory.save_many({str(number): {"t": text, "long": "ภาษาไทย 日本語の文章"} for number, text in enumerate(texts)})
+
+    def ask(query):
+        return [next(iter(row.values())) for row in memory.query(query)]
+
+    assert ask("SELECT t FROM _ ORDER BY t COLLATE UNICODE") == ["a", "Å", "ä", "ß", "z", "я", "ไทย", "日本"]
+    assert ask("SELECT t FROM _ WHERE REGEXP_CONTAINS(t, '^\\p{Script=Thai}+$')") == ["ไทย"]
+    assert ask("SELECT t FROM _ WHERE REGEXP_CONTAINS(t, '^\\N{LATIN SMALL LETTER SHARP S}$')") == ["ß"]
+    assert ask("SELECT UPPER(t) FROM _ WHERE t = 'ß'") == ["SS"]
+    assert ask("SELECT MILLIS_TO_TZ(1720000000000, 'Australia/Lord_Howe')") == ["2024-07-03T20:16:40+1030"]
+    # Words of languages without spaces are found by dictionaries.
+    memory.create_text_index("words", ["long"])
+    assert len(ask("SELECT META().id FROM _ WHERE MATCH(words, 'ไทย')")) == len(texts)
+    assert len(ask("SELECT META().id FROM _ WHERE MATCH(words, '文章')")) == len(texts)
+    memory.define_view("t", lambda document, emit: emit(document["t"]), version="1")
+    assert [row["key"] for row in memory.view("t")] == ["a", "Å", "ä", "ß", "z", "я", "ไทย", "日本"]
+
+
 def test_full_text_and_indexes(memory):
     memory.save_many({"a": {"text": "Two castles"}, "b": {"text": "a house"}})
     assert memory.create_text_index("words", ["text"], language="en", ignore_accents=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime
 import json
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 #: The flags of a revision.
 DELETED, CONFLICTED = 1, 2
 
-decode = json.JSONDecoder().decode
+_decoder = json.JSONDecoder()
+decode = _decoder.decode
+#: Reads JSON at an offset, and returns it with the offset of its end. It is what `decode` calls.
+scan: Callable[[str, int], Tuple[Any, int]] = _decoder.scan_once
 
 
 def _default(value: Any) -> Any:

@@ -9,6 +9,16 @@ from typing import Any, Callable
 from ._errors import MisuseError
 
 
+class Process:
+    """What is known of this process.
+
+    After a fork in a process with handles the library refuses all calls. Locks of other threads are never released there, so
+    nothing waits for one.
+    """
+
+    is_forked = False
+
+
 class Handle:
     """A handle of the library. It is freed when it is closed and no call uses it any more, or with its owner.
 
@@ -27,6 +37,8 @@ class Handle:
         self._free.atexit = False
 
     def __enter__(self) -> int:
+        if Process.is_forked:
+            raise MisuseError("the process was forked while it had databases open, so it can't use the library", code="Misuse")
         with self._lock:
             if self.is_closed:
                 raise self.error()
@@ -34,12 +46,17 @@ class Handle:
         return self._pointer
 
     def __exit__(self, *_: Any) -> None:
+        if Process.is_forked:
+            return
         with self._lock:
             self._users -= 1
             self._settle()
 
     def close(self) -> None:
         """Frees it, at once or when the calls that use it have ended."""
+        if Process.is_forked:
+            self.is_closed = True
+            return
         with self._lock:
             self.is_closed = True
             self._settle()

@@ -53,6 +53,12 @@ class Observer:
         self.close()
 
 
+def forget_locks() -> None:
+    """After a fork: locks that threads of the parent hold are never released here."""
+    global _lock
+    _lock = threading.RLock()
+
+
 def close_all() -> None:
     """Ends all observers, before the interpreter ends."""
     with _lock:
