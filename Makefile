@@ -281,7 +281,9 @@ STRICT_SUITES := $(STRICT_CONFORMANCE)|^(DocumentsTests|BlobsTests|QueryTests|Fu
 STRICT_PLANS := PlanTests
 # What says nothing about strict engines, since its children, its syntax trees or its messages know none; or takes long there, as damage.
 STRICT_OTHERS := Process|Kill|HostileClient|LargeAttachment|Syntax|Builder|Function|Cancellation|Differential|Original|SharedOpens
-STRICT_UNREAD := PublicSurface|QuerySize|RowFile|RowChanges|JSONQuery|LikeTests|LongCondition|ExactSum|SlidingFrame|ForeignWindow|WordBreak|StemTests|SpillingFault|smallGroups|TokenTests|UserDocument|UserListener|RequestLimit|WireBody|TooLong|JSONDelta|LongList|RefusedPush
+STRICT_QUERIES := QuerySize|RowFile|RowChanges|JSONQuery|LikeTests|LongCondition|ExactSum|SlidingFrame|ForeignWindow|SpillingFault|smallGroups
+STRICT_WIRE := TokenTests|UserDocument|UserListener|RequestLimit|WireBody|TooLong|JSONDelta|LongList|RefusedPush
+STRICT_UNREAD := PublicSurface|WordBreak|StemTests|$(STRICT_QUERIES)|$(STRICT_WIRE)
 STRICT_LONG := Transcript|HostilePeer|BodyMemory|Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Damage|damage
 # What is run with commits of others between any two transactions: what keeps something in memory meanwhile.
 STRANGER_SUITES := ^DocumentsTests[.]|^QueryTests[.](IndexMaintenance|FullTextIndex|FullTextQuery|WorkedExample|Execution)Tests
