@@ -8,7 +8,7 @@ import Touchstone
 /// The pairs of engines on which all must be alike.
 package let enginePairs: [(EngineName, EngineName)] =
   onlyEngines?.flatMap { [($0, $0), (.lmdb, $0)] }
-  ?? (isStrict
+  ?? (isStrict || isShort
     ? [(.sqlite, .lmdb), (.lmdb, .sqlite)]
     : [(.sqlite, .sqlite), (.lmdb, .lmdb), (.sqlite, .lmdb), (.lmdbEncrypted, .sqlcipher)])
 

@@ -50,7 +50,7 @@ import Testing
   @Test("a folder's key opens what is encrypted, and the rest is served without it") func mixedFolder() throws
   {
     try Tool.run { tool in
-      try tool.write("open sesame\n", to: "key")
+      try Data(0..<32).write(to: URL(filePath: tool.path("key")))
       try tool.succeed("create", "local", "--engine", "lmdb")
       try FileManager.default.createDirectory(atPath: tool.path("dbs"), withIntermediateDirectories: true)
       for (name, options) in [
