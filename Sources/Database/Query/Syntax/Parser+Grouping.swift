@@ -64,7 +64,7 @@ extension Parser {
       }
       // Each combination of the elements' sets.
       guard hasSets else {
-        sets = [sets[0] + element[0]]
+        sets[0] += element[0]
         continue
       }
       guard sets.count * element.count <= GroupingSets.most else {
