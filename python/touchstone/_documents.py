@@ -13,7 +13,7 @@ DELETED, CONFLICTED = 1, 2
 _decoder = json.JSONDecoder()
 decode = _decoder.decode
 #: Reads JSON at an offset, and returns it with the offset of its end. It is what `decode` calls.
-scan: Callable[[str, int], Tuple[Any, int]] = _decoder.scan_once
+scan: Callable[[str, int], Tuple[Any, int]] = _decoder.scan_once  # type: ignore[attr-defined]
 
 
 def _default(value: Any) -> Any:
