@@ -34,4 +34,7 @@ def test_mypy_is_content_with_programs(tmp_path, monkeypatch):
 
 def test_the_types_are_those_of_the_objects(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run("mypy.stubtest", "touchstone")
+    # The fields of ctypes' structures are made when the module runs, and pyarrow is known to type checkers only.
+    allowed = tmp_path / "allowed"
+    allowed.write_text("touchstone\\._library\\.\\w+Value\\.\\w+\ntouchstone\\._results\\.pyarrow\n")
+    run("mypy.stubtest", "touchstone", "--allowlist", str(allowed))

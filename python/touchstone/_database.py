@@ -63,7 +63,6 @@ _PATIENCE = 2.0
 # Without the types of its arguments, which cost a fifth of a read: its pointers and lengths fit into what ctypes makes of them.
 _read: Any = ctypes.CDLL(lib._name).touchstone_read
 _read.restype = ctypes.c_int64
-_new: Any = object()
 _make_document: Any = Document.__new__
 
 
@@ -276,7 +275,7 @@ class Database(MutableMapping[str, Document]):
         return None, b""
 
     @overload
-    def get(self, id: str) -> Optional[Document]: ...
+    def get(self, id: str, default: None = None) -> Optional[Document]: ...
 
     @overload
     def get(self, id: str, default: Union[Document, Default]) -> Union[Document, Default]: ...
@@ -306,8 +305,8 @@ class Database(MutableMapping[str, Document]):
         return default if body is None else Document(decode(body.decode("utf-8")), id, raw)
 
     def __getitem__(self, id: str) -> Document:
-        found = self.get(id, _new)
-        if found is _new:
+        found = self.get(id)
+        if found is None:
             raise NotFoundError("there is no such document: %r" % id, document=id)
         return found
 
