@@ -171,4 +171,5 @@ def main():
     print("load %s" % (os.getloadavg(),))
 
 
-main()
+if __name__ == "__main__":
+    main()
