@@ -88,8 +88,16 @@ public struct BenchRun {
   /// the line.
   private func checkDocuments(_ dataset: LoadedDataset) throws {
     for index in 0..<dataset.count {
-      do { _ = try JSONValue(json: dataset.json(index)) } catch {
+      let body: JSONValue
+      do { body = try JSONValue(json: dataset.json(index)) } catch {
         throw dataset.fault(index, "it is not a JSON object: \(error)")
+      }
+      // A run doesn't write them, as `import` does for documents of others.
+      if let name = body.object?.keys.first(where: {
+        $0.utf8.first == UInt8(ascii: "_") && $0 != "_attachments"
+      }) {
+        throw dataset.fault(
+          index, "names of top-level properties can't begin with an underscore; rename '\(name.prefix(300))'")
       }
       let id = dataset.id(index)
       guard id.first != UInt8(ascii: "_") else {

@@ -6,14 +6,15 @@ import Testing
 
 /// The answer to "which engine": only what the samples bear.
 struct AdviceTests {
-  private func result(_ suite: String, _ workload: String, _ engine: String, _ seconds: [Double]) throws
-    -> WorkloadResult
-  {
+  private func result(
+    _ suite: String, _ workload: String, _ engine: String, _ seconds: [Double],
+    _ parameters: [String: Any] = [:]
+  ) throws -> WorkloadResult {
     let samples = try JSONSerialization.jsonObject(with: JSONEncoder().encode(Distribution(seconds)))
     var metrics: [String: Any] = [:]
     for metric in Metric.allCases where metric.isRequired { metrics[metric.rawValue] = samples }
     let object: [String: Any] = [
-      "suite": suite, "workload": workload, "engine": engine, "parameters": [String: Any](), "operations": 1,
+      "suite": suite, "workload": workload, "engine": engine, "parameters": parameters, "operations": 1,
       "metrics": metrics,
     ]
     return try JSONDecoder().decode(
@@ -56,6 +57,35 @@ struct AdviceTests {
     // A workload that stands for no use.
     let both = ["sqlite": Self.steady, "lmdb": Self.steady]
     try expect(lines("compact", both, engines: ["sqlite", "lmdb"]), equals: [])
+  }
+
+  @Test func ownQueriesAndMixesAreAnsweredForToo() throws {
+    func lines(_ rows: [(workload: String, parameters: [String: Any], factor: Double)]) throws -> [String] {
+      let results = try rows.flatMap { row in
+        try ["sqlite", "lmdb"].map { engine in
+          try result(
+            "mine", row.workload, engine, Self.steady.map { $0 * (engine == "sqlite" ? row.factor : 1) },
+            row.parameters)
+        }
+      }
+      return Advice(results, engines: ["sqlite", "lmdb"]).lines
+    }
+    let plain = [
+      (workload: "a", parameters: ["index": "none"] as [String: Any], factor: 4.0),
+      ("b", ["index": "none"], 9.0),
+    ]
+    try expect(lines(plain), equals: ["your queries: lmdb, 6.00x as fast as sqlite"])
+    // Who has said which indexes it wants asks for the times with them. A rate is the same for all.
+    try expect(
+      lines(
+        plain + [
+          ("a", ["index": "all"], 2.0), ("b", ["index": "all"], 2.0), ("mix", ["threads": 1], 0.25),
+          ("mix", ["threads": 1, "rate": 500], 3.0),
+        ]),
+      equals: [
+        "your queries with the indexes: lmdb, 2.00x as fast as sqlite",
+        "your mix: sqlite, 4.00x as fast as lmdb",
+      ])
   }
 
   @Test func peersAndEnginesThatLackAWorkloadAreLeftOut() throws {

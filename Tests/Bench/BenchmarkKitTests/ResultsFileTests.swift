@@ -130,6 +130,14 @@ struct ResultsFileTests {
     expect(text.contains("durability normal"))
     expect(text.contains("no clear winner in 2"))
     expect(text.contains("sqlite was 1.00x faster than lmdb"))
+    // Nobody who has won nothing is named, and one workload has no range.
+    expect(!text.contains("was fastest in 0"), "\(text)")
+    let one = ResultsSummary(
+      try results().filter { $0.parameters["threads"] == .integer(1) }, engines: ["lmdb", "sqlite"],
+      durability: "normal"
+    ).text()
+    expect(one.contains("durability normal, 1 workload: there was no clear winner in 1."), "\(one)")
+    expect(one.contains("sqlite was 1.00x faster than lmdb in commitsync"), "\(one)")
   }
 
   @Test(arguments: [

@@ -57,6 +57,10 @@ import TestSupport
     ("-- index: x ON a\nSELECT 1;\n-- index: x ON b\nSELECT 2", "q: line 3: line 1 has another index"),
     ("-- fulltext: name\nSELECT 1", "q: line 1: a full-text index needs a name"),
     ("-- param: a\nSELECT 1", "q: line 1: 'a' doesn't have the form NAME=VALUE"),
+    (
+      "-- param: a = 1\nSELECT 1;\n\nSELECT $a",
+      "q: line 4: the parameter $a has no value; write it before the query: '-- param: a = VALUE'"
+    ),
     (".quit", "q: line 1: '.quit' is a command of the shell"),
   ]) func aWrongFileIsRefusedWithItsLine(text: String, message: String) throws {
     do {
@@ -106,6 +110,12 @@ import TestSupport
         ("array", "[\n{}]", "line 1: it is not a JSON object but an array"),
         ("double", #"{"key":"a"}"# + "\n" + #"{"key":"a"}"#, "line 2: the document has the ID a of line 1"),
         ("number", #"{"key":1}"#, #"line 1: its ID is not a string; write the value of "key" in quotes"#),
+        ("spread", "{\n  \"key\": \"a\"\n}", "line 1: its JSON object goes on in the next line"),
+        ("text", "key,name\na,b", "line 1: it is not a JSON object; write each document as"),
+        (
+          "_property", #"{"key":"a","_x":1}"#,
+          "line 1: names of top-level properties can't begin with an underscore; rename '_x'"
+        ),
         ("none", #"{"_id":"a"}"#, "no line has the property 'key'"),
       ] {
         try tool.write(text, to: name)

@@ -44,7 +44,7 @@ package struct Advice {
   private static let leastSamples = 3
 
   /// One line for each use that has an answer: `reads by ID: lmdb, 5.41x as fast as sqlite, 5.67x as sqlcipher`.
-  package let lines: [String]
+  package private(set) var lines: [String]
 
   /// Compares `engines` by `results`.
   package init(_ results: [WorkloadResult], engines: [String]) {
@@ -53,6 +53,22 @@ package struct Advice {
         .map { row in row.filter { engines.contains($0.engine) } }
       return Advice.answer(rows, engines).map { "\(use.name): \($0)" }
     }
+    lines += Advice.ownWork(results.filter { engines.contains($0.engine) }).compactMap { name, rows in
+      Advice.answer(rows, engines).map { "\(name): \($0)" }
+    }
+  }
+
+  /// The workloads of the suite mine, whose names are the user's: the queries, with their indexes if they have some, and the mix.
+  private static func ownWork(_ results: [WorkloadResult]) -> [(name: String, rows: [[WorkloadResult]])] {
+    let own = results.filter { $0.suite == "mine" }
+    let indexed = own.filter { $0.parameters["index"] == .string("all") }
+    let plain = own.filter { $0.parameters["index"] == .string("none") }
+    // At a fixed rate all engines do as much, and only latencies differ.
+    let mix = own.filter { $0.parameters["index"] == nil && $0.parameters["rate"] == nil }
+    return [
+      indexed.isEmpty ? ("your queries", plain.rows) : ("your queries with the indexes", indexed.rows),
+      ("your mix", mix.rows),
+    ]
   }
 
   private static func answer(_ rows: [[WorkloadResult]], _ engines: [String]) -> String? {

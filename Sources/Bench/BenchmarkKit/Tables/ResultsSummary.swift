@@ -20,14 +20,15 @@ package struct ResultsSummary {
   private func sentences(suite: String) -> [String] {
     let rows = results.filter { $0.suite == suite }.rows
     var sentences: [String] = []
+    let workloads = "\(rows.count) \(rows.count == 1 ? "workload" : "workloads")"
     if engines.count > 1 {
       sentences.append(
-        "Suite \(suite) at durability \(durability), \(rows.count) workloads: \(winners(rows)).")
+        "Suite \(suite) at durability \(durability), \(workloads): \(winners(rows)).")
       for engine in engines.dropFirst() {
         if let sentence = comparison(engine, rows) { sentences.append(sentence) }
       }
     } else {
-      sentences.append("Suite \(suite) at durability \(durability), \(rows.count) workloads.")
+      sentences.append("Suite \(suite) at durability \(durability), \(workloads).")
     }
     for engine in engines {
       if let sentence = limits(engine, rows) { sentences.append(sentence) }
@@ -39,7 +40,7 @@ package struct ResultsSummary {
   /// overlap.
   private func winners(_ rows: [[WorkloadResult]]) -> String {
     let (wins, level) = rows.wins
-    var parts = engines.map { "\($0) was fastest in \(wins[$0] ?? 0)" }
+    var parts = engines.compactMap { engine in wins[engine].map { "\(engine) was fastest in \($0)" } }
     if level > 0 { parts.append("there was no clear winner in \(level)") }
     return parts.joined(separator: ", ")
   }
@@ -56,6 +57,9 @@ package struct ResultsSummary {
     guard let best = ratios.max(by: { $0.ratio < $1.ratio }),
       let worst = ratios.min(by: { $0.ratio < $1.ratio })
     else { return nil }
+    guard ratios.count > 1 else {
+      return "\(engine) was \(speed(best.ratio)) than \(engines[0]) in \(best.label)."
+    }
     let mean = SampleStatistics.geometricMean(ratios.map(\.ratio))
     return
       "\(engine) was \(speed(mean)) than \(engines[0]) overall (geometric mean), from \(speed(worst.ratio)) "

@@ -21,9 +21,13 @@ public struct ResultsTable {
     }
     let first = engines.first ?? ""
     lines.append("")
+    var ratios: [String] = []
+    if results.contains(where: { $0.limit != nil }) {
+      ratios.append("in brackets: the ratio to the same work in bare C")
+    }
+    if engines.count > 1 { ratios.append("after ×: the ratio to \(first)") }
     lines.append(
-      "Median time of an operation. In brackets: the ratio to the same work in bare C"
-        + (engines.count > 1 ? "; after ×: the ratio to \(first)." : "."))
+      "Median time of an operation" + (ratios.isEmpty ? "." : "; " + ratios.joined(separator: "; ") + "."))
     return lines.joined(separator: "\n")
   }
 

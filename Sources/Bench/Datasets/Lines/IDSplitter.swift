@@ -36,8 +36,8 @@ struct IDSplitter {
 
   init(idProperty: String) { quotedName = Array("\"\(idProperty)\"".utf8) }
 
-  /// Splits `line`, whose bytes it may move. Throws `Fault` if the line isn't an object or its ID isn't a
-  /// string.
+  /// Splits `line`, whose bytes it may move. Throws `Fault` if the line isn't an object, or only the beginning of one that is
+  /// spread over lines, or its ID isn't a string.
   mutating func split(_ line: UnsafeMutableRawBufferPointer) throws(Fault) -> Record {
     var scanner = BracketScanner(line)
     scanner.skipSpace()
@@ -46,9 +46,14 @@ struct IDSplitter {
       throw Fault(
         reason: isArray
           ? "it is not a JSON object but an array; write each of its objects on a line, as 'jq -c .[]' does"
-          : "it is not a JSON object")
+          : "it is not a JSON object; write each document as a JSON object on a line")
     }
     let open = scanner.position - 1
+    scanner.skipSpace()
+    guard scanner.position < line.count else {
+      throw Fault(
+        reason: "its JSON object goes on in the next line; write each object on one line, as 'jq -c .' does")
+    }
     guard contains(line) else { return Record(id: nil, json: UnsafeRawBufferPointer(line)) }
 
     // The start of the member, including the comma before it unless it is the first.

@@ -1,6 +1,7 @@
 import BenchmarkKit
 import Datasets
 import Foundation
+import Query
 import Storage
 import Suites
 import Touchstone
@@ -186,7 +187,9 @@ struct BenchCommand: Subcommand {
       let names = Set(only.split(separator: ",").map(String.init))
       let known = Set(chosen.flatMap(\.workloadNames) + settings.mine.queries.map(\.name))
       if let unknown = names.subtracting(known).min() {
-        throw UsageError("there is no workload '\(unknown)' in \(chosen.map(\.name).joined(separator: ", "))")
+        throw UsageError(
+          "there is no workload '\(unknown)' in \(chosen.map(\.name).joined(separator: ", "))"
+            + Suggestions.hint(for: unknown, among: known))
       }
       settings.only = names
     }
@@ -281,10 +284,12 @@ struct BenchCommand: Subcommand {
     return mine
   }
 
-  private static func suite(named name: String) throws -> Suite {
+  static func suite(named name: String) throws -> Suite {
     guard let suite = Suite.all.first(where: { $0.name == name }) else {
-      let known = Suite.all.map(\.name).joined(separator: ", ")
-      throw UsageError("there is no suite '\(name)'; known are \(known)")
+      let known = Suite.all.map(\.name)
+      throw UsageError(
+        "there is no suite '\(name)'\(Suggestions.hint(for: name, among: known)); known are \(known.joined(separator: ", "))"
+      )
     }
     return suite
   }
@@ -391,7 +396,8 @@ struct BenchCommand: Subcommand {
   private var samplesText: String {
     let sampling = settings.sampling
     return sampling.precision == nil
-      ? "\(sampling.minimum) samples" : "\(sampling.minimum) to \(sampling.maximum) samples"
+      ? "\(sampling.minimum) \(sampling.minimum == 1 ? "sample" : "samples")"
+      : "\(sampling.minimum) to \(sampling.maximum) samples"
   }
 
   private static func checkWritable(_ path: String) throws {

@@ -132,7 +132,14 @@ struct QueryFile {
       guard statement.kind == .query else {
         throw fault("'\(statement.text)' is a command of the shell, not a query", at: statement.line)
       }
-      do { _ = try SelectStatement(parsing: statement.text) } catch {
+      do {
+        let query = try SelectStatement(parsing: statement.text)
+        if let missing = query.parameterNames.first(where: { parameters[$0] == nil }) {
+          throw fault(
+            "the parameter $\(missing) has no value; write it before the query: '-- param: \(missing) = VALUE'",
+            at: statement.line)
+        }
+      } catch let error as QueryError {
         throw fault(error.message, at: statement.line + (error.line ?? 1) - 1)
       }
       let name = name ?? "query-\(queries.count + 1)"
