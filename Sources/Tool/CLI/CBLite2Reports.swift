@@ -26,14 +26,16 @@ extension CBLite2ImportReport {
     var lines = table.lines
     for other in otherCollections {
       lines.append(
-        "not imported: collection \(other.name), \(TextTable.grouped(other.documents)) documents"
+        "not imported: collection \(other.name), \(SuccessLine.documents(other.documents))"
           + " (--collection \(other.name))")
     }
     if !indexes.isEmpty { lines.append("not imported: indexes \(indexes.joined(separator: ", "))") }
-    if checkpoints > 0 { lines.append("not imported: \(checkpoints) replication checkpoints") }
+    if checkpoints > 0 {
+      lines.append("not imported: \(TextTable.counted(checkpoints, "replication checkpoint"))")
+    }
     if remoteNotes > 0 {
       lines.append(
-        "not imported: the notes about remote databases of \(TextTable.grouped(remoteNotes)) documents")
+        "not imported: the notes about remote databases of \(SuccessLine.documents(remoteNotes))")
     }
     for detail in details.prefix(20) { lines.append("skipped: \(detail.id): \(detail.reason)") }
     if details.count > 20 { lines.append("skipped: … and more: --json lists \(details.count)") }

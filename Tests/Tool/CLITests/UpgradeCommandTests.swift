@@ -127,6 +127,23 @@ import TestSupport
       expect(report.status == 1 && report.errors.contains("not everything could be carried over: "))
       try expect(report.json()["target"] as? String, equals: "")
       try expect(names(tool), equals: ["old.cblite2", "tmp"])
+      // Added to the call that is meant, it also looks at where the new database will be.
+      try tool.succeed("create", "there")
+      for (arguments, status, text) in [
+        (["new", "--engine", "lmdb"], 1, "an upgrade of old.cblite2 to new.touchstone takes about "),
+        (["--in-place"], 1, "to old.touchstone takes about "),
+        (["--into", "a/b", "--parents"], 1, "to a/b/old.touchstone takes about "),
+        (["there"], 2, "a file or directory with this name exists: there.touchstone"),
+        (["a/b"], 2, "doesn't exist; make it first: a/b.touchstone"),
+        (["--into", "a"], 2, "doesn't exist; make it first: a/old.touchstone"),
+        (["nwe.cblite2"], 3, "nwe.cblite2"),
+      ] {
+        let result = try tool.run(Tool.executable, ["upgrade", "old.cblite2", "--check"] + arguments)
+        expect(Int(result.status), equals: status, "\(arguments): \(result.errors)")
+        expect(
+          (result.output + result.errors).contains(text), "\(arguments): \(result.output) \(result.errors)")
+      }
+      try expect(names(tool), equals: ["old.cblite2", "there.touchstone", "tmp"])
       try expect(FileManager.default.contentsOfDirectory(atPath: tool.path("tmp")), equals: [])
     }
   }
@@ -140,13 +157,14 @@ import TestSupport
         "upgrade", "old.cblite2", "bad.cblite", "new.cblite2", "--into", "a/b", "--parents", "--engine",
         "lmdb")
       expect(result.status, equals: 2)
-      expect(result.errors.contains("touchstone upgrade: bad.cblite: "), "\(result.errors)")
+      expect(result.errors.hasPrefix("touchstone upgrade: this is neither a plain"), "\(result.errors)")
+      expect(result.errors.contains("of Couchbase Lite 1.x: bad.cblite\n"), "\(result.errors)")
       expect(result.errors.contains("1 of 3 databases had faults: bad.cblite"), "\(result.errors)")
       let made = try FileManager.default.contentsOfDirectory(atPath: tool.path("a/b")).sorted()
       expect(made, equals: ["new.touchstone", "old.touchstone"])
       try tool.succeed("verify", "a/b/old", "a/b/new")
       for arguments in [
-        ["old.cblite2"], ["old.cblite2", "x", "y"], ["old.cblite2", "--check", "--in-place"],
+        ["old.cblite2"], ["old.cblite2", "x", "y"], ["old.cblite2", "--into", "d", "--in-place"],
         ["old.cblite2", "c/old.cblite2", "--into", "d"],
       ] { try expect(tool.run(Tool.executable, ["upgrade"] + arguments).status, equals: 2, "\(arguments)") }
     }

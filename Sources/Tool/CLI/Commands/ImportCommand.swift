@@ -133,7 +133,8 @@ struct ImportCommand: Subcommand {
       } catch {
         progress.end()
         if imported > 0 {
-          StandardError.line("touchstone import: \(imported) documents were imported before this:")
+          let count = imported == 1 ? "1 document was" : "\(TextTable.grouped(imported)) documents were"
+          StandardError.line("touchstone import: \(count) imported before this:")
         }
         throw error
       }
@@ -146,7 +147,7 @@ struct ImportCommand: Subcommand {
         "touchstone import: no line has the property '\(idProperty)', so all documents got random IDs")
     }
     if let remark = missing.remark { StandardError.line("touchstone import: \(remark)") }
-    try output.line(asJSON ? "{\"documents\":\(imported)}" : "\(TextTable.grouped(imported)) documents")
+    try output.line(asJSON ? "{\"documents\":\(imported)}" : SuccessLine.documents(imported))
     isDone = true
     try database.close()
   }

@@ -45,7 +45,7 @@ struct UpgradeCommand: Subcommand {
       the upgrade continues. If one of several databases can't be upgraded, the others are.
 
       --check upgrades each OLD into a temporary directory, and removes it. That takes the time and the space of an
-      upgrade. With the key of an encrypted OLD and without a new key, the temporary database is encrypted with a random key.
+      upgrade. It can be added to any call: then it also says whether the new database can be made where it is to be. With the key of an encrypted OLD and without a new key, the temporary database is encrypted with a random key.
 
       Status: 0 everything was carried over · 1 the new database was made, but something couldn't be carried
       over; or nothing was made because of --strict or because --verify found a difference · 2 OLD isn't such a
@@ -57,7 +57,8 @@ struct UpgradeCommand: Subcommand {
   private enum Target {
     case path(String)
     case beside
-    case temporary
+    /// For a check of databases alone.
+    case nowhere
   }
 
   private let sources: [(path: String, target: Target)]
@@ -83,18 +84,21 @@ struct UpgradeCommand: Subcommand {
     options.verifies = arguments[Self.verify]
     let isInPlace = arguments[Self.inPlace]
     let directory = try arguments.value(Self.into)
-    guard [isCheck, isInPlace, directory != nil].count(where: { $0 }) < 2 else {
-      throw UsageError("--check, --in-place and --into exclude each other")
-    }
+    guard !isInPlace || directory == nil else { throw UsageError("--in-place and --into exclude each other") }
     guard isInPlace || !removesOld else { throw UsageError("--remove-old needs --in-place") }
-    if isCheck || isInPlace {
-      sources = paths.map { ($0, isCheck ? .temporary : .beside) }
+    if isInPlace {
+      sources = paths.map { ($0, .beside) }
     } else if let directory {
       let targets = paths.map { directory + "/" + Self.name(of: $0) }
-      if let double = targets.first(where: { target in targets.count(where: { $0 == target }) > 1 }) {
-        throw UsageError("two of the databases would become \(double)")
+      for (number, target) in targets.enumerated() {
+        guard let other = targets[..<number].firstIndex(of: target) else { continue }
+        throw UsageError(
+          "\(paths[other]) and \(paths[number]) would both become \(target); upgrade one of them to another directory"
+        )
       }
       sources = zip(paths, targets).map { ($0, .path($1)) }
+    } else if isCheck, paths.count != 2 || Self.isOld(paths[1]) {
+      sources = paths.map { ($0, .nowhere) }
     } else {
       guard paths.count > 1 else {
         throw UsageError("NEW is missing; give it, or use --in-place, --into DIR or --check")
@@ -105,34 +109,50 @@ struct UpgradeCommand: Subcommand {
       }
       sources = [(paths[0], .path(paths[1]))]
     }
-    guard !makesParents || !(isInPlace || isCheck) else {
+    guard !makesParents || sources.contains(where: { if case .path = $0.target { true } else { false } })
+    else {
       throw UsageError("--parents belongs to NEW or to --into")
     }
   }
 
+  /// Whether the last path of a check is one more 1.x database, and not the new one.
+  private static func isOld(_ path: String) -> Bool {
+    path.contains(".cblite") || FileManager.default.fileExists(atPath: path)
+  }
+
+  /// A path without slashes at its end and without the suffix of 1.x.
+  private static func withoutSuffix(_ path: String) -> String {
+    var path = path
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    for suffix in [".cblite2", ".cblite"] where path.hasSuffix(suffix) { path.removeLast(suffix.count) }
+    return path
+  }
+
   /// The last part of a path without the suffix of 1.x.
   private static func name(of path: String) -> String {
-    let last = path.split(separator: "/").last.map(String.init) ?? path
-    for suffix in [".cblite2", ".cblite"] where last.hasSuffix(suffix) {
-      return String(last.dropLast(suffix.count))
-    }
-    return last
+    withoutSuffix(path).split(separator: "/").last.map(String.init) ?? path
   }
 
   func run(_ output: StandardOutput) throws {
     guard sources.count > 1 else { return try run(sources[0].path, sources[0].target, output) }
     var failures: [(message: String, status: ExitStatus)] = []
     for (path, target) in sources {
-      if !asJSON { try output.line("\(path):") }
+      if !asJSON {
+        try output.line("\(path):")
+        // What is said of it on standard error comes after its name.
+        try output.flush()
+      }
       do { try run(path, target, output) } catch {
         guard !(error is Interrupted) else { throw error }
         let message = (error as? UsageError)?.message ?? "\(error)"
         // What was printed about it comes first.
         try output.flush()
-        StandardError.line("touchstone upgrade: \(path): \(message)")
+        let place = message.contains(path) ? "" : "\(path): "
+        StandardError.line("touchstone upgrade: \(place)\(CommandWords.of(message))")
         failures.append((path, ExitStatus(error)))
       }
       if !asJSON { try output.line("") }
+      try output.flush()
     }
     guard let worst = failures.map(\.status.rawValue).max() else { return }
     throw SeveralFailed(
@@ -183,6 +203,7 @@ struct UpgradeCommand: Subcommand {
   ) throws -> UpgradeReport {
     let line = PhaseProgressLine("upgrade")
     defer { line.end() }
+    if isCheck { return try check(source, target, options, newKey, line) }
     switch target {
     case .beside:
       return try Database.upgradeInPlace(
@@ -195,15 +216,46 @@ struct UpgradeCommand: Subcommand {
       }
       return try Database.upgrade(
         source, to: path, engine: engine, key: newKey, options: options, progress: line.update)
-    case .temporary:
-      let place = try TrialDirectory(in: NSTemporaryDirectory())
-      defer { place.remove() }
-      // What was encrypted isn't written in the clear, not even for a moment.
-      let isSecret = options.sourceKey != nil && newKey == nil
-      let key = isSecret ? try UserKey.raw((0..<32).map { _ in UInt8.random(in: .min ... .max) }) : newKey
-      return try Database.upgrade(
-        source, to: place.path + "/check", engine: isSecret ? .lmdbEncrypted : engine, key: key,
-        options: options, progress: line.update)
+    case .nowhere: return try check(source, target, options, newKey, line)
+    }
+  }
+
+  /// Upgrades into a temporary directory that is removed.
+  private func check(
+    _ source: String, _ target: Target, _ options: UpgradeOptions, _ newKey: UserKey?,
+    _ line: PhaseProgressLine
+  ) throws -> UpgradeReport {
+    if let path = Self.path(of: target, source) { try checkIsFree(path) }
+    let place = try TrialDirectory(in: NSTemporaryDirectory())
+    defer { place.remove() }
+    // What was encrypted isn't written in the clear, not even for a moment.
+    let isSecret = options.sourceKey != nil && newKey == nil
+    let key = isSecret ? try UserKey.raw((0..<32).map { _ in UInt8.random(in: .min ... .max) }) : newKey
+    return try Database.upgrade(
+      source, to: place.path + "/check", engine: isSecret ? .lmdbEncrypted : engine, key: key,
+      options: options, progress: line.update)
+  }
+
+  /// The directory that an upgrade of `source` makes.
+  private static func path(of target: Target, _ source: String) -> String? {
+    switch target {
+    case .path(let path): path.hasSuffix(".touchstone") ? path : path + ".touchstone"
+    case .beside: withoutSuffix(source) + ".touchstone"
+    case .nowhere: nil
+    }
+  }
+
+  /// Throws what an upgrade would: there is something with this name, or its directory doesn't exist.
+  private func checkIsFree(_ path: String) throws {
+    guard !FileManager.default.fileExists(atPath: path) else {
+      throw DatabaseError(
+        .alreadyExists, "the new database can't be made: a file or directory with this name exists",
+        path: path)
+    }
+    let parent = URL(filePath: path).deletingLastPathComponent().path
+    guard makesParents || FileManager.default.fileExists(atPath: parent) else {
+      throw DatabaseError(
+        .noParentDirectory, "the parent directory '\(parent)' doesn't exist; make it first", path: path)
     }
   }
 
@@ -245,22 +297,25 @@ struct UpgradeCommand: Subcommand {
         verified == read
         ? TextTable.grouped(read) : "\(TextTable.grouped(verified)) of \(TextTable.grouped(read))"
       let skipped = verified == read ? "" : "; \(TextTable.grouped(read - verified)) couldn't be carried over"
-      try output.line("verified: \(count) documents are equal to the source\(skipped)")
+      try output.line(
+        "verified: \(count) \(read == 1 ? "document is" : "documents are") equal to the source\(skipped)")
     }
     for (kind, count) in report.issueCounts.sorted(by: { $0.key < $1.key }) {
       try output.line("\(kind): \(TextTable.grouped(count))")
     }
-    switch target {
-    case .temporary:
-      try output.line(
-        "nothing was made; an upgrade of \(report.source) takes about \(Format.duration(report.seconds))"
+    guard !isCheck else {
+      let made = Self.path(of: target, report.source).map { " to \($0)" } ?? ""
+      return try output.line(
+        "nothing was made; an upgrade of \(report.source)\(made) takes about \(Format.duration(report.seconds))"
           + (report.verificationSeconds > 0
             ? ", and \(Format.duration(report.verificationSeconds)) to verify it" : ""))
+    }
+    switch target {
     case .beside:
       try output.line(
         "made \(report.target); \(report.source) "
           + (removesOld && report.losses == 0 ? "was removed" : "stays as a backup"))
-    case .path: try output.line("made \(report.target); \(report.source) is unchanged")
+    case .path, .nowhere: try output.line("made \(report.target); \(report.source) is unchanged")
     }
   }
 }
