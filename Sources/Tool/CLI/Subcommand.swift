@@ -1,4 +1,5 @@
 import Query
+import Touchstone
 
 /// A command of the tool. To add one, add a type that conforms to this protocol, and its name in
 /// `Subcommands.all`.
@@ -34,10 +35,12 @@ enum Subcommands {
     ]
   }
 
-  /// The command that `words` begin with. Throws a `UsageError` if there is none.
-  static func find(_ words: ArraySlice<String>) throws -> any Subcommand.Type {
+  /// The command that `words` begin with. Throws a `UsageError` if there is none. For help, the first word of `key show` is
+  /// enough.
+  static func find(_ words: ArraySlice<String>, forHelp: Bool = false) throws -> any Subcommand.Type {
     for command in all where words.starts(with: command.usage.words) { return command }
     let word = words.first ?? ""
+    if forHelp, let command = all.first(where: { $0.usage.name.hasPrefix(word + " ") }) { return command }
     let continuations = all.map { $0.usage.name }.filter { $0.hasPrefix(word + " ") }
     guard continuations.isEmpty else {
       throw UsageError(
@@ -45,6 +48,11 @@ enum Subcommands {
     }
     let hint = Suggestions.hint(for: word, among: all.map { $0.usage.words[0] })
     if let known = synonyms[word] { throw UsageError("there is no command '\(word)'; it is called \(known)") }
+    if Database.exists(word) {
+      throw UsageError(
+        "'\(word)' is a database, and not a command; 'touchstone shell \(word)' opens it for queries, and touchstone --help "
+          + "lists all commands")
+    }
     throw UsageError("there is no command '\(word)'\(hint); touchstone --help lists all commands")
   }
 

@@ -51,16 +51,19 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
       return .usage
     case "--help", "-h", "help":
       switch words.dropFirst().first {
-      case nil: try output.write(Subcommands.help)
+      case nil, "help", "--help", "-h": try output.write(Subcommands.help)
       case "--man": try output.write(ManualPage.text)
-      default: try output.write(Subcommands.find(words.dropFirst()).usage.help)
+      default: try output.write(Subcommands.find(words.dropFirst(), forHelp: true).usage.help)
       }
     case "--version": try output.line("touchstone \(touchstoneVersion)")
     default:
-      let command = try Subcommands.find(words)
+      let isHelpOnly = words.dropFirst().first.map { $0 == "--help" || $0 == "-h" } ?? false
+      let command = try Subcommands.find(words, forHelp: isHelpOnly)
       let arguments = words.dropFirst(command.usage.words.count)
       name += " " + command.usage.name
-      if arguments.prefix(while: { $0 != "--" }).contains(where: { $0 == "--help" || $0 == "-h" }) {
+      if isHelpOnly
+        || arguments.prefix(while: { $0 != "--" }).contains(where: { $0 == "--help" || $0 == "-h" })
+      {
         try output.write(command.usage.help)
       } else {
         do { try command.init(Arguments(arguments, usage: command.usage)).run(output) } catch {
@@ -73,7 +76,8 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
     try output.flush()
     return .done
   } catch {
-    let message = LocationSecrets.without((error as? UsageError)?.message ?? "\(error)")
+    let message =
+      LocationSecrets.without((error as? UsageError)?.message ?? "\(error)") + LegacyHint.of(error)
     StandardError.line("\(Style.errors.error("\(name):")) \(CommandWords.of(message))")
     return ExitStatus(error)
   }

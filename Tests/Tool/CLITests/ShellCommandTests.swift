@@ -62,7 +62,15 @@ import TestSupport
       shell.type("SELECT 'endless' AS row \(joined);\n")
       try shell.wait(for: #"{"row":"endless"}"#)
       shell.type("\u{3}")
-      try shell.wait(for: "stopped: ")
+      try shell.wait(for: "\nstopped: ")
+      try shell.wait(for: "db> ")
+      // Nothing is shown of a table that has no row yet.
+      shell.type(".mode table\nSELECT COUNT(*) AS endless \(joined);\n")
+      try shell.wait(for: ";\n")
+      shell.type("\u{3}")
+      try shell.wait(for: "\nstopped: 0 rows were printed\n")
+      expect(!shell.text.contains("\nendless\n"), "\(shell.text.suffix(500))")
+      shell.type(".mode json\n")
       try shell.wait(for: "db> ")
       // A line that was begun is given up.
       shell.type("SELECT nonsense\u{3}")
@@ -114,9 +122,14 @@ import TestSupport
       try shell.wait(for: "\n  SELECT n FRM _\n               ^\n")
       shell.type(".tiemr on\n")
       try shell.wait(for: "there is no command .tiemr (did you mean timer?); .help lists all commands\n")
+      shell.type(".tables\n")
+      try shell.wait(
+        for: "no command .tables; a database has documents and no tables; .schema shows their properties\n")
+      shell.type("help\n")
+      try shell.wait(for: ".help [COMMAND]")
       shell.type(".read nothing.n1ql\n")
       try shell.wait(for: "can't open nothing.n1ql: No such file or directory\n")
-      shell.type(".quit\n")
+      shell.type("exit;\n")
       try expect(shell.end(), equals: 0)
     }
   }

@@ -33,6 +33,17 @@ import TestSupport
     (
       ["get", "--jsno", "db", "id"], "touchstone get: there is no option '--jsno' (did you mean --json?); put"
     ),
+    (
+      ["bench", "travell"], "touchstone bench: there is no suite 'travell' (did you mean travel?); known are"
+    ),
+    (
+      ["gate", "travell", "--store", "s"],
+      "touchstone gate: there is no suite 'travell' (did you mean travel?)"
+    ),
+    (
+      ["bench", "--only", "raed"],
+      "touchstone bench: there is no workload 'raed' in travel (did you mean read?)"
+    ),
     (["key"], "touchstone: 'key' isn't a complete command; commands are: key show"),
     (["get", "--frob", "db", "id"], "touchstone get: there is no option '--frob'"),
     (["get", "-j", "db", "id"], "touchstone get: there is no option '-j'"),
@@ -60,6 +71,21 @@ import TestSupport
       expect(result.output, equals: "")
       expect(result.errors.hasPrefix(message))
       expect(result.errors.filter(\.isNewline).count, equals: 1)
+    }
+  }
+
+  @Test func helpIsFoundByWhatIsNearlyItsCommand() throws {
+    try Tool.run { tool in
+      let overview = try tool.succeed("--help").output
+      try expect(tool.succeed("help", "help").output, equals: overview)
+      try expect(tool.succeed("help", "--help").output, equals: overview)
+      let keys = try tool.succeed("key", "show", "--help").output
+      try expect(tool.succeed("key", "--help").output, equals: keys)
+      try expect(tool.succeed("help", "key").output, equals: keys)
+      try tool.succeed("create", "travel")
+      let database = try tool("travel")
+      expect(database.status, equals: 2)
+      expect(database.errors.contains("'touchstone shell travel' opens it"), "\(database.errors)")
     }
   }
 
@@ -145,6 +171,17 @@ import TestSupport
         expect(result.errors.filter(\.isNewline).count, equals: 1)
       }
       expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
+      try FileManager.default.createDirectory(
+        atPath: tool.path("old.cblite2"), withIntermediateDirectories: false)
+      for arguments in [
+        ["info", "old.cblite2"], ["verify", "old.cblite2", "db"], ["check", "old.cblite2/"],
+      ] {
+        let result = try tool.run(Tool.executable, arguments)
+        expect(result.status, equals: 3, "\(arguments)")
+        expect(
+          result.errors.contains("there is one of Couchbase Lite: 'touchstone upgrade' makes"),
+          "\(result.errors)")
+      }
     }
   }
 }

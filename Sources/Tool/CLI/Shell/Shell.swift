@@ -18,6 +18,8 @@ final class Shell {
   var explains = false
   var showsTime = false
   var isEnded = false
+  /// Whether a person types. The terminal shows Ctrl-C at the cursor.
+  private var isTyped = false
   private let limits: Query.Options
   private let keepsGoing: Bool
   /// What completes the lines of a person.
@@ -43,6 +45,7 @@ final class Shell {
 
   /// Runs all statements. Throws the first error, but for those of a person at a terminal, who sees them.
   func run(_ lines: some LineSource) throws {
+    isTyped = lines.name == nil
     try statements(of: lines)
     guard failures.count > 0 else { return }
     throw ScriptFailure(
@@ -81,7 +84,8 @@ final class Shell {
         // The prompt's line ends before what follows.
         if lines.name == nil { try output.line("") }
         return
-      case .line(let text):
+      case .line(let line):
+        let text = lines.name == nil && !reader.isInside ? ShellCommands.spelled(line) : line
         let found = reader.add(text)
         typed.append(text)
         if !reader.isInside {
@@ -132,7 +136,10 @@ final class Shell {
       if explains, query.columnNames != ["plan"] {
         try output.lines(query.explain(parameters, cancellation: cancellation).lines + [""])
       }
-      try printer.print(query, parameters, cancellation)
+      try printer.print(query, parameters, cancellation) {
+        // What follows has a line of its own.
+        if isTyped { try output.line("") }
+      }
     }
     guard showsTime else { return }
     try output.flush()

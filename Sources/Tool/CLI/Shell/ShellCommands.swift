@@ -1,3 +1,4 @@
+import Foundation
 import Query
 import Touchstone
 
@@ -105,8 +106,28 @@ enum ShellCommands {
     try command.run(shell, split(rest))
   }
 
+  /// The line, or the command that a person means who types `help`, `quit` or `exit` where a query could begin.
+  static func spelled(_ line: String) -> String {
+    let word = line.trimmingCharacters(in: CharacterSet(charactersIn: "; \t")).lowercased()
+    return ["help", "quit", "exit"].contains(word) ? "." + word : line
+  }
+
+  /// What other shells have commands for.
+  private static let elsewhere = [
+    "tables": "a database has documents and no tables; .schema shows their properties",
+    "databases": ".info shows the database",
+    "indices": "it is called .indexes",
+    "headers": ".mode chooses how rows are printed",
+    "dump": "'touchstone export DB' writes all documents",
+    "import": "'touchstone import DB FILE' saves the documents of a file",
+    "output": "'touchstone query DB QUERY > FILE' writes rows to a file",
+    "once": "'touchstone query DB QUERY > FILE' writes rows to a file",
+    "open": "'touchstone shell DB' opens another database",
+  ]
+
   private static func find(_ name: String) throws -> ShellDotCommand {
     guard let command = all.first(where: { $0.name == name }) else {
+      if let hint = elsewhere[name] { throw UsageError("there is no command .\(name); \(hint)") }
       let hint = Suggestions.hint(for: name, among: all.map(\.name))
       throw UsageError("there is no command .\(name)\(hint); .help lists all commands")
     }

@@ -51,9 +51,10 @@ struct RowPrinter {
     }
   }
 
-  /// Prints the rows of a query, and what was kept. Throws `Interrupted` when it is cancelled.
+  /// Prints the rows of a query, and what was kept. Throws `Interrupted` when it is cancelled, after a call of `onCancel`.
   mutating func print(
-    _ query: Query, _ parameters: [String: JSONValue], _ cancellation: QueryCancellation
+    _ query: Query, _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
+    onCancel: () throws -> Void = {}
   ) throws {
     do {
       try query.forEach(parameters, cancellation: cancellation) { row in
@@ -61,8 +62,9 @@ struct RowPrinter {
         return true
       }
     } catch let error as QueryError where error.code == .cancelled {
-      try end()
-      throw Interrupted("\(count) rows were printed")
+      try onCancel()
+      if count > 0 { try end() }
+      throw Interrupted(count == 1 ? "1 row was printed" : "\(TextTable.grouped(count)) rows were printed")
     }
     try end()
   }
