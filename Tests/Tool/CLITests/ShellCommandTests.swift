@@ -64,12 +64,15 @@ import TestSupport
       shell.type("\u{3}")
       try shell.wait(for: "\nstopped: ")
       try shell.wait(for: "db> ")
-      // Nothing is shown of a table that has no row yet.
-      shell.type(".mode table\nSELECT COUNT(*) AS endless \(joined);\n")
+      // Nothing is shown of a table that has no row yet. Each line waits for its prompt: Ctrl-C drops what was typed ahead.
+      shell.type(".mode table\n")
+      try shell.wait(for: "db> ")
+      shell.type("SELECT COUNT(*) AS endless \(joined);\n")
       try shell.wait(for: ";\n")
       shell.type("\u{3}")
       try shell.wait(for: "\nstopped: 0 rows were printed\n")
       expect(!shell.text.contains("\nendless\n"), "\(shell.text.suffix(500))")
+      try shell.wait(for: "db> ")
       shell.type(".mode json\n")
       try shell.wait(for: "db> ")
       // A line that was begun is given up.
