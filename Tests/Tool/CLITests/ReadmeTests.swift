@@ -5,6 +5,15 @@ import TestSupport
   private static let readme = URL(filePath: #filePath).deletingLastPathComponent()
     .appending(path: "../../../README.md").standardizedFileURL
 
+  /// The lines of the first screen, but for the directory and for where they print.
+  private func firstLines(in directory: String, print: (Any...) -> Void) throws {
+    let db = try Database.open("first", in: directory, options: .init(engine: .lmdb))
+    try db.save("hotel_1", ["type": "hotel", "name": "Apple Droid", "country": "France"])
+    let hotels = try db.query("SELECT name FROM _ WHERE country = $country")
+    for row in try hotels.run(["country": "France"]) { print(row["name"].string ?? "-") }
+    try db.close()
+  }
+
   /// The example, line by line, but for the directory and for where it prints.
   private func example(in directory: String, print: (Any...) -> Void) throws {
     let travel = try Database.open("travel", in: directory, options: .init(engine: .lmdb))
@@ -33,17 +42,22 @@ import TestSupport
       var printed: [String] = []
       try example(in: tool.directory) { printed.append($0.map { "\($0)" }.joined(separator: " ")) }
       expect(printed, equals: ["51.5", "hotel_1 Apple Droid", "1 hotel_1", "Apple Droid"])
+      printed = []
+      try firstLines(in: tool.directory) { printed.append($0.map { "\($0)" }.joined(separator: " ")) }
+      expect(printed, equals: ["Apple Droid"])
     }
   }
 
-  @Test func theExampleIsTheOneInTheReadme() throws {
+  @Test func theExamplesAreThoseInTheReadme() throws {
     let text = try String(contentsOf: Self.readme, encoding: .utf8)
-    let block = try #require(
-      text.split(separator: "```swift\n").first { $0.hasPrefix("import Touchstone\n") })
-    let shown = try #require(block.split(separator: "```").first).split(separator: "\n").dropFirst(2)
+    let blocks = text.split(separator: "```swift\n").filter { $0.hasPrefix("import Touchstone\n") }
+    expect(blocks.count, equals: 2)
     let source = try String(contentsOfFile: #filePath, encoding: .utf8)
-    for line in shown {
-      expect(source.contains("\(line.trimmingCharacters(in: .whitespaces))\n"), "\(line)")
+    for block in blocks {
+      let shown = try #require(block.split(separator: "```").first).split(separator: "\n").dropFirst(2)
+      for line in shown {
+        expect(source.contains("\(line.trimmingCharacters(in: .whitespaces))\n"), "\(line)")
+      }
     }
   }
 }
