@@ -98,27 +98,15 @@ struct ServerPlace {
     }
     try OpenDatabase.reserve(target.path)
     defer { OpenDatabase.unreserve(target.path) }
-    try OpenDatabase.paths.withLock(path) { there in
-      try OpenDatabase.checkNotReserved(path)
-      guard there == nil else {
-        throw DatabaseError(.inUse, "the database is open in this process", path: path)
-      }
-      let home = try home(DatabaseOptions())
-      defer { home.close() }
+    try alone(isThere: { try description($0) != nil }) { home in
       let newHome = try target.home(DatabaseOptions())
       defer { newHome.close() }
-      guard try description(home) != nil else { throw missing }
-      guard try home.takeAlone(seconds: 0, unless: { false }) else {
-        throw DatabaseError(
-          .inUse, "the database is open in another process; close it there first", path: path)
-      }
       let taken = DatabaseError(.alreadyExists, "the database exists already", path: target.path)
       guard try target.description(newHome) == nil else { throw taken }
       guard try newHome.takeAlone(seconds: 0, unless: { false }) else {
         throw DatabaseError(.inUse, "another process is making a database of the new name", path: target.path)
       }
-      // Other processes may have removed this one or made that one since.
-      guard try description(home) != nil else { throw missing }
+      // Another process may have made it since.
       guard try target.description(newHome) == nil else { throw taken }
       // An interrupted creation or conversion.
       if try newHome.state() == .unfinished { try newHome.remove() }
@@ -136,6 +124,16 @@ struct ServerPlace {
 
   /// Removes the database, or what an interrupted creation or conversion has left, if no open shares its lock. Throws `inUse`.
   func delete() throws {
+    try alone(isThere: { try description($0) != nil || $0.state() == .unfinished }) { home in
+      try home.remove()
+      Log.write(.info, .database, path, "removed")
+    }
+  }
+
+  /// Calls `body` with the home, while nobody else opens the database. Throws `inUse` if it is open, and `missing`.
+  private func alone(
+    isThere: (any ServerHome) throws -> Bool, _ body: (any ServerHome) throws -> Void
+  ) throws {
     try OpenDatabase.paths.withLock(path) { there in
       try OpenDatabase.checkNotReserved(path)
       guard there == nil else {
@@ -143,18 +141,14 @@ struct ServerPlace {
       }
       let home = try home(DatabaseOptions())
       defer { home.close() }
-      func checkIsThere() throws {
-        guard try description(home) != nil || home.state() == .unfinished else { throw missing }
-      }
-      try checkIsThere()
+      guard try isThere(home) else { throw missing }
       guard try home.takeAlone(seconds: 0, unless: { false }) else {
         throw DatabaseError(
           .inUse, "the database is open in another process; close it there first", path: path)
       }
       // Another process may have removed it since.
-      try checkIsThere()
-      try home.remove()
-      Log.write(.info, .database, path, "removed")
+      guard try isThere(home) else { throw missing }
+      try body(home)
     }
   }
 }
