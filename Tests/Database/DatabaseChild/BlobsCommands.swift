@@ -75,7 +75,9 @@ enum BlobsCommands: ChildCommands {
     try database.save("large", ["b": large.jsonValue])
   }
 
+  /// Writes and reads a blob, and says by how many KiB the process has grown meanwhile.
   static func stream(_ database: Database, mebibytes: Int) throws {
+    let before = memoryBytes("VmHWM:")
     var piece = [UInt8](repeating: 0, count: 1 << 20)
     func fill(_ number: Int) {
       piece.withUnsafeMutableBytes { buffer in
@@ -100,7 +102,7 @@ enum BlobsCommands: ChildCommands {
       guard count == read.count, read == piece else { exit(12) }
     }
     guard try database.check(deep: true).isEmpty else { exit(13) }
-    say("\(memoryBytes("VmHWM:") >> 10)")
+    say("\((memoryBytes("VmHWM:") - before) >> 10)")
   }
 
   static func collectUnsynced(_ database: Database) throws {
