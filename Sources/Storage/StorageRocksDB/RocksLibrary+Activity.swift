@@ -4,22 +4,39 @@ import StorageFlat
 /// What RocksDB counts of its flushes, merges and stalls.
 extension RocksLibrary: ActiveLibrary {
   func activity() throws -> [LibraryActivity] {
-    let database = try opened()
-    func text(_ name: String) -> String {
-      guard let text = rocksdb_property_value(database, "rocksdb.\(name)") else { return "" }
-      defer { rocksdb_free(text) }
-      return String(cString: text)
-    }
-    func number(_ name: String) -> Int { Int(text(name)) ?? 0 }
-    let totals = RocksTotals(text("cfstats-no-file-histogram"))
+    let totals = RocksTotals(try property("cfstats-no-file-histogram"))
     return [
       LibraryActivity("flushes", totals.flushes, isTotal: true),
       LibraryActivity("compactions", totals.compactions, isTotal: true),
       LibraryActivity("write_stalls", totals.stalls, isTotal: true),
-      LibraryActivity("level0_files", number("num-files-at-level0")),
-      LibraryActivity("pending_compaction_bytes", number("estimate-pending-compaction-bytes")),
+      LibraryActivity("level0_files", try number("num-files-at-level0")),
+      LibraryActivity("pending_compaction_bytes", try number("estimate-pending-compaction-bytes")),
     ]
   }
+
+  /// The number of values in the tables and in memory, of keys that have one and of others.
+  func valueCount() throws -> Int {
+    let tables = try property("aggregated-table-properties").split(separator: ";")
+    /// A number of the text, which is written `NAME=NUMBER` or `# NAME=NUMBER`.
+    func count(_ name: String) -> Int {
+      let field = tables.first { $0.drop { "# ".contains($0) }.hasPrefix("\(name)=") }
+      return field.flatMap { Int($0.drop { $0 != "=" }.dropFirst()) } ?? 0
+    }
+    var values = count("entries") - count("deletions")
+    for memory in ["active-mem-table", "imm-mem-tables"] {
+      values += try number("num-entries-\(memory)") - number("num-deletes-\(memory)")
+    }
+    return max(0, values)
+  }
+
+  /// One of RocksDB's properties. Empty if RocksDB doesn't know it.
+  private func property(_ name: String) throws -> String {
+    guard let text = rocksdb_property_value(try opened(), "rocksdb.\(name)") else { return "" }
+    defer { rocksdb_free(text) }
+    return String(cString: text)
+  }
+
+  private func number(_ name: String) throws -> Int { Int(try property(name)) ?? 0 }
 }
 
 /// The totals in the text `rocksdb.cfstats-no-file-histogram`. Whatever isn't in the text is 0.

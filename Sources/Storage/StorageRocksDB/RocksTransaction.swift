@@ -92,7 +92,6 @@ final class RocksBatch: FlatWrite {
   private let database: OpaquePointer
   private let batch = rocksdb_writebatch_wi_create(0, 1)
   private let settings = rocksdb_readoptions_create()
-  private let options = rocksdb_options_create()
   private var bytes = 0
 
   init(_ library: RocksLibrary, _ database: OpaquePointer) {
@@ -103,7 +102,6 @@ final class RocksBatch: FlatWrite {
   deinit {
     rocksdb_writebatch_wi_destroy(batch)
     rocksdb_readoptions_destroy(settings)
-    rocksdb_options_destroy(options)
   }
 
   /// The transaction ends with `commit` or `abort`.
@@ -134,7 +132,7 @@ final class RocksBatch: FlatWrite {
       guard rocksdb_writebatch_wi_count(batch) > 0 else { return false }
       var count = 0
       let value = try RocksError.checked("can't read", library.path) {
-        rocksdb_writebatch_wi_get_from_batch(batch, options, key.characters, key.count, &count, $0)
+        rocksdb_writebatch_wi_get_from_batch(batch, library.batchOptions, key.characters, key.count, &count, $0)
       }
       guard let value else { return false }
       rocksdb_free(value)

@@ -10,7 +10,7 @@ import StorageFlat
 ///
 /// `@unchecked Sendable`: a connection may be used from any thread, and a session belongs to one transaction at a
 /// time. What changes here changes only in `renew` and `close`, while nobody else uses the library; `isBroken`, and
-/// the bytes of commits, only in the write transaction.
+/// the bytes of commits that aren't in `sessions`, only in the write transaction.
 final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   let messages: WiredMessages
   let wired: WiredSettings
@@ -19,8 +19,6 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   private var connection: UnsafeMutablePointer<WT_CONNECTION>?
   private let sessions = Lock(Sessions())
   private var isBroken = false
-  /// The bytes of commits since the open.
-  private var committedBytes = 0
   /// The bytes of commits since a writer has last waited for room in the cache.
   private var unthrottled = 0
   /// The bytes of commits since the log was measured last.
@@ -36,6 +34,10 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     var writer: WiredSession?
     /// Whether a session is stuck.
     var isStuck = false
+    /// The bytes of commits since the open.
+    var committedBytes = 0
+    /// Whether there were commits since the last checkpoint of `size`.
+    var hasCommitted = false
   }
 
   init(_ directory: EngineDirectory, _ options: EngineOptions) throws {
@@ -86,7 +88,6 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
       throw messages.error(result ?? ENOMEM, "can't open the database", isOpening: true)
     }
     connection = opened
-    committedBytes = 0
     guard !isReadOnly else { return }
     do {
       let session = try WiredSession(opened, messages, writes: true)
@@ -209,7 +210,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   /// Makes sure that the disk has room for a commit of so many bytes.
   func reserveLog(_ bytes: Int) throws {
-    let unwritten = min(committedBytes, 2 * wired.checkpointLogBytes)
+    let unwritten = min(sessions.withLock { $0.committedBytes }, 2 * wired.checkpointLogBytes)
     try WiredLog(directory: messages.path).reserve(
       bytes, spare: unwritten, isBuffered: bytes <= wired.bufferedRecordBytes)
   }
@@ -223,7 +224,10 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   /// Called after a commit of about so many bytes, between two transactions of the session.
   func committed(_ bytes: Int, _ session: WiredSession) {
-    committedBytes += bytes
+    sessions.withLock { sessions in
+      sessions.committedBytes += bytes
+      sessions.hasCommitted = true
+    }
     unthrottled += bytes
     unmeasured += bytes
     if unthrottled >= Self.throttledBytes {
@@ -281,5 +285,39 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   /// all entries, and so all blocks that aren't in the cache, whose checksums WiredTiger compares.
   func checkFiles() throws -> [String] { [] }
 
-  func unusedBytes() throws -> Int { 0 }
+  /// Unused are the blocks that the table's file has and doesn't use, and the log, once all of it is in the table. A checkpoint keeps
+  /// the blocks of the one before it until it is whole, so what was removed is unused only after two of them.
+  func size(entries: Int) throws -> (bytes: Int, unused: Int) {
+    let session = try session()
+    defer { giveBack(session) }
+    let isWritten = try writeTable(session)
+    let table = try session.statistics(
+      [WT_STAT_DSRC_BLOCK_SIZE, WT_STAT_DSRC_BLOCK_REUSE_BYTES], of: "statistics:\(WiredSettings.table)")
+    // WiredTiger removes files of the log at any time: each is measured once.
+    let log = try WiredLog(directory: messages.path).bytes()
+    let others = try FileTree.names(in: messages.path)
+      .filter { !WiredLog.isFile($0) && $0 != WiredSettings.tableFile }
+      .reduce(0) { $0 + FileSize.of(messages.path + "/" + $1) }
+    return (table[0] + log + others, table[1] + (isWritten ? log : 0))
+  }
+
+  /// Writes all commits to the table, unless the disk has no room for that, where WiredTiger would give up. Returns whether
+  /// they are there.
+  private func writeTable(_ session: WiredSession) throws -> Bool {
+    let isBehind = sessions.withLock { sessions in
+      defer { sessions.hasCommitted = false }
+      return sessions.hasCommitted
+    }
+    guard isBehind, !isReadOnly else { return true }
+    do {
+      try reserveLog(0)
+      try session.writeCheckpoint()
+      try session.writeCheckpoint(evenIfUnchanged: true)
+      return true
+    } catch {
+      sessions.withLock { $0.hasCommitted = true }
+      guard let error = error as? StorageError, error.code == .diskFull else { throw error }
+      return false
+    }
+  }
 }

@@ -33,8 +33,11 @@ struct WiredLog {
   func bytes() throws -> Int { try files().reduce(0) { $0 + FileSize.of($1) } }
 
   private func files() throws -> [String] {
-    try FileTree.names(in: directory).filter { $0.hasPrefix("WiredTigerLog.") }.map { directory + "/" + $0 }
+    try FileTree.names(in: directory).filter(Self.isFile).map { directory + "/" + $0 }
   }
+
+  /// Whether the file of this name is one of a log.
+  static func isFile(_ name: String) -> Bool { name.hasPrefix("WiredTigerLog.") }
 
   /// Takes room behind the end of a file. WiredTiger extends the files of its log in this way too.
   private func extend(_ path: String, by bytes: Int) throws {

@@ -55,9 +55,11 @@ final class WiredSession {
     throw messages.error(WT_PANIC, "can't write the log")
   }
 
-  /// Writes what has changed to the table's file. Then blocks and files of the log from before are free.
-  func writeCheckpoint() throws {
-    try messages.check(session.pointee.checkpoint(session, nil), "can't write a checkpoint")
+  /// Writes what has changed to the table's file. Then files of the log from before are free, and blocks from before the
+  /// last checkpoint.
+  func writeCheckpoint(evenIfUnchanged: Bool = false) throws {
+    try messages.check(
+      session.pointee.checkpoint(session, evenIfUnchanged ? "force=true" : nil), "can't write a checkpoint")
   }
 
   func rollBack() { if session.pointee.rollback_transaction(session, nil) != 0 { isStuck = true } }
@@ -88,12 +90,13 @@ final class WiredSession {
     return cursor
   }
 
-  /// Values of the connection's statistics.
-  func statistics(_ numbers: [Int32]) throws -> [Int] {
+  /// Values of statistics: those of the connection, or of a table.
+  func statistics(_ numbers: [Int32], of source: String = "statistics:") throws -> [Int] {
     var cursor: Cursor?
     try messages.check(
-      session.pointee.open_cursor(session, "statistics:", nil, nil, &cursor), "can't open the statistics")
-    guard let cursor else { return [] }
+      session.pointee.open_cursor(session, source, nil, "statistics=(fast)", &cursor),
+      "can't open the statistics")
+    guard let cursor else { return numbers.map { _ in 0 } }
     defer { _ = cursor.pointee.close(cursor) }
     return try numbers.map { number in
       var value: Int64 = 0

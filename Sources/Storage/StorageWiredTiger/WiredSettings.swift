@@ -13,6 +13,7 @@ struct WiredSettings {
   static let compressionVariable = "TOUCHSTONE_WIREDTIGER_COMPRESSION"
 
   static let table = "table:entries"
+  static let tableFile = "entries.wt"
 
   let cacheBytes: Int
   /// The bytes of the log after which a checkpoint begins. Files of the log go after a checkpoint.

@@ -90,7 +90,9 @@ import TestSupport
   func byDefault(_ engine: EngineName) throws {
     let database = try databases.open(engine) { $0.compaction = Self.standard() }
     try fillAndPurge(database)
-    try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
+    // WiredTiger keeps the file of its log that it writes, which may have 5 MiB. The documents had 19 MB.
+    let small = engine == .wiredtiger ? 8 << 20 : 1 << 20
+    try eventually { try database.engine.maintenance.statistics().fileBytes < small }
     try expect(database.documentCount, equals: 12)
     try expect(storageFaults(database), equals: [])
   }
@@ -114,11 +116,15 @@ import TestSupport
     let much = Self.standard { ($0.minimumFreeBytes, $0.maximumCopiedBytes) = (1 << 18, 1 << 15) }
     for policy in [Self.standard(), much] {
       try withDatabase(engine, { $0.compaction = policy }) { database in
+        let file = database.engine.location
         try fillAndPurge(database, bytes: 4_000)
         database.open.upkeep?.waitForLooks()
+        // An engine that can't compact in place gets a new file.
+        expect(database.engine.location, equals: file)
         let statistics = try database.engine.maintenance.statistics()
         expect(statistics.freePages * 2 > statistics.totalPages)
-        expect(statistics.freePages * statistics.pageBytes > 1 << 21)
+        // WiredTiger gives the unused end of its file back when it writes a checkpoint.
+        if engine != .wiredtiger { expect(statistics.freePages * statistics.pageBytes > 1 << 21) }
       }
     }
   }

@@ -243,13 +243,23 @@ package final class FlatEngine: EngineMaintenance {
           entries[name] = try transaction.count(of: keyspace)
         }
       }
-      let bytes = FileSize.of(location)
+      // Each keyspace has a record of its own and one of its count.
+      let (bytes, unused) = try size(entries: entries.values.reduce(2 * entries.count, +))
       let pages = max(1, (bytes + Self.pageBytes - 1) / Self.pageBytes)
       return EngineStatistics(
-        fileBytes: bytes, pageBytes: Self.pageBytes,
-        freePages: min(pages, try base.unusedBytes() / Self.pageBytes), totalPages: pages, entries: entries,
-        openReaders: readers)
+        fileBytes: bytes, pageBytes: Self.pageBytes, freePages: min(pages, unused / Self.pageBytes),
+        totalPages: pages, entries: entries, openReaders: readers)
     }
+  }
+
+  /// Asks the library, which may write its files first. No write transaction is open meanwhile, so that nobody replaces the files.
+  /// Inside of one, and when the files were replaced, nothing unused is known.
+  private func size(entries: Int) throws -> (bytes: Int, unused: Int) {
+    do {
+      return try queue.exclusively {
+        FileSize.of(location) > 0 ? try base.size(entries: entries) : (0, 0)
+      }
+    } catch let error as StorageError where error.code == .nestedWrite { return (FileSize.of(location), 0) }
   }
 
   /// A unit for statistics: the libraries have blocks of many sizes.

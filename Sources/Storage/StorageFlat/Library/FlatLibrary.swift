@@ -43,8 +43,9 @@ package protocol FlatLibrary: AnyObject, Sendable {
   func compact() throws
   /// The library's own checks of its files. One line for each fault.
   func checkFiles() throws -> [String]
-  /// Bytes of the files that are unused and will be used again.
-  func unusedBytes() throws -> Int
+  /// Bytes of the files, and those of them that `compact` or a copy would give back, about. There are `entries` entries in the
+  /// library. Called while no write transaction is open.
+  func size(entries: Int) throws -> (bytes: Int, unused: Int)
   /// Syncs what was written without a log, and closes the files. No transaction is open. Returns whether all commits are in files that
   /// are synced: after a failure the last ones may be in a log only that wasn't.
   func close() throws -> Bool
