@@ -68,7 +68,7 @@ endif
 SWIFT_FLAGS += -Xswiftc -no-emit-module-separately-wmo
 
 # The engines whose libraries are installed, looked for when a recipe begins, and so after `deps` (Package.swift).
-export TOUCHSTONE_ENGINES = $(or $(strip $(foreach engine,rocksdb libpq:postgres,$(shell pkg-config --exists $(firstword $(subst :, ,$(engine))) 2>/dev/null && echo $(lastword $(subst :, ,$(engine)))))),none)
+export TOUCHSTONE_ENGINES = $(or $(strip $(foreach engine,rocksdb wiredtiger libpq:postgres,$(shell pkg-config --exists $(firstword $(subst :, ,$(engine))) 2>/dev/null && echo $(lastword $(subst :, ,$(engine)))))),none)
 
 # The commit, which `touchstone version` tells.
 export TOUCHSTONE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
@@ -80,7 +80,7 @@ export TOUCHSTONE_CHECKS := 1
 PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev libssl:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev libisal:libisal-dev \
   mozjs-102:libmozjs-102-dev libcurl:libcurl4-openssl-dev libmicrohttpd:libmicrohttpd-dev \
-  snappy:libsnappy-dev rocksdb:librocksdb-dev libedit:libedit-dev libpq:libpq-dev
+  snappy:libsnappy-dev rocksdb:librocksdb-dev wiredtiger:libwiredtiger-dev libedit:libedit-dev libpq:libpq-dev
 DPKG_PACKAGES := postgresql-15 libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev libwslay-dev
 
 # The interactive backtracer holds a crashed child for seconds; tests that kill children on purpose are many.
@@ -253,7 +253,9 @@ deb: deps ## Makes a Debian package that needs no Swift, and checks it with lint
 	  echo "deb: these packages are missing: apt-get install $${missing[*]}" >&2
 	  exit 2
 	fi
-	# The runtime is linked into the programs, so what is built is kept apart.
+	# The runtime is linked into the programs, so what is built is kept apart. A package that is passed on has no WiredTiger, whose
+	# licence is the GPL (docs/storage-wiredtiger.md).
+	export TOUCHSTONE_ENGINES='$(or $(strip $(filter-out wiredtiger,$(TOUCHSTONE_ENGINES))),none)'
 	for product in touchstone touchstone-scripts; do
 	  swift build -c release -Xswiftc -no-emit-module-separately-wmo --static-swift-stdlib --scratch-path .build/static \
 	    --product "$$product"
@@ -421,12 +423,12 @@ ROUNDS ?= 2
 test-failover: build ## Lets a cluster of PostgreSQL under Patroni fail while servers write to it; says so if it isn't installed
 	@Tests/Whole/Failover/failover $(SCRATCH)/release/touchstone --rounds $(ROUNDS)
 
-# RocksDB, where the build has it, for lists of engines.
-AND_ROCKSDB = $(if $(filter rocksdb,$(TOUCHSTONE_ENGINES)),$(comma)rocksdb)
+# RocksDB and WiredTiger, where the build has them, for lists of engines.
+AND_OTHERS = $(foreach engine,$(filter rocksdb wiredtiger,$(TOUCHSTONE_ENGINES)),$(comma)$(engine))
 
-bench: build ## Weighs SQLite, LMDB, SQLCipher and, where it is installed, RocksDB on travel-sample, in under four minutes
+bench: build ## Weighs SQLite, LMDB, SQLCipher and, where installed, RocksDB and WiredTiger, in under four minutes
 	@mkdir -p results/local
-	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher$(AND_ROCKSDB) \
+	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher$(subst $(space),,$(AND_OTHERS)) \
 	  --work-directory $(SCRATCH) --output results/local/bench.json
 
 bench-full: build ## Runs all suites, in under forty minutes on two cores: results/local/SUITE.json and report/
@@ -436,7 +438,7 @@ bench-full: build ## Runs all suites, in under forty minutes on two cores: resul
 	  echo "bench-full: $$suite, from $$(date +%T)"
 	  samples=$(SAMPLES)
 	  case $$suite in
-	    travel) options="--engines sqlite,lmdb,sqlcipher,lmdb-encrypted$(AND_ROCKSDB)" ;;
+	    travel) options="--engines sqlite,lmdb,sqlcipher,lmdb-encrypted$(subst $(space),,$(AND_OTHERS))" ;;
 	    endure) options="--duration 10"; samples=1 ;;
 	    scale) options="--scale-docs $(SCALE_DOCS)" ;;
 	    *) options= ;;

@@ -21,8 +21,7 @@ let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
 
 // The engines whose libraries not every machine has. An app or the command has one of them only where its library is
 // installed. The Makefile says in TOUCHSTONE_ENGINES which are (its names, separated by spaces, or "none"): the package
-// manager keeps what it has read of this file, and reads it again only when a variable changes. WiredTiger hasn't passed the suites above
-// the engines yet (docs/storage-wiredtiger.md), and is there only when that variable names it.
+// manager keeps what it has read of this file, and reads it again only when a variable changes.
 let namedEngines = variable("TOUCHSTONE_ENGINES")?.split(separator: " ").map(String.init)
 /// Whether the library of this name is installed.
 func isInstalled(_ package: String) -> Bool {
@@ -33,7 +32,7 @@ func isInstalled(_ package: String) -> Bool {
   return folders.contains { FileManager.default.fileExists(atPath: "\($0)/\(package).pc") }
 }
 let hasRocksDB = namedEngines?.contains("rocksdb") ?? isInstalled("rocksdb")
-let hasWiredTiger = namedEngines?.contains("wiredtiger") ?? false
+let hasWiredTiger = namedEngines?.contains("wiredtiger") ?? isInstalled("wiredtiger")
 let hasPostgres = namedEngines?.contains("postgres") ?? isInstalled("libpq")
 /// The modules of those engines.
 let optionalModules: [Target.Dependency] =
@@ -304,8 +303,8 @@ let modules: [Target] = [
     dependencies: [
       "Bytes", "System", "Storage", "Touchstone", "TouchstoneSync", "Replication", "TouchstoneServer",
       "CTouchstone",
-    ] + optionalModules,
-    path: "Sources/Bindings/TouchstoneC", swiftSettings: optionalSettings),
+    ] + (hasRocksDB ? ["StorageRocksDB"] : []),
+    path: "Sources/Bindings/TouchstoneC", swiftSettings: hasRocksDB ? [.define("ROCKSDB")] : []),
 
   // Bench: depends on the library, never the reverse
   bench.module("BenchmarkKit", ["Bytes", "System", "ChildProcesses", "CTimers"]),

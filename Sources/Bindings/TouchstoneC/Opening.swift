@@ -9,17 +9,11 @@ import Touchstone
 #if ROCKSDB
   import StorageRocksDB
 #endif
-#if WIREDTIGER
-  import StorageWiredTiger
-#endif
 
 /// Registers the engines that not every build has, once.
 private let optionalEngines: Void = {
   #if ROCKSDB
     Engines.register(RocksDBEngines.rocksdb)
-  #endif
-  #if WIREDTIGER
-    Engines.register(WiredTigerEngines.wiredtiger)
   #endif
 }()
 

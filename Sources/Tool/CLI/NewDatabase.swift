@@ -3,7 +3,7 @@ import Touchstone
 /// How a command makes a database that doesn't exist.
 enum NewDatabase {
   /// The engines of the help, of which a build may lack the last ones.
-  static let engineNames = "sqlite, lmdb, sqlcipher, lmdb-encrypted, sqlcipher-plain or rocksdb"
+  static let engineNames = "sqlite, lmdb, sqlcipher, lmdb-encrypted, sqlcipher-plain, rocksdb or wiredtiger"
 
   /// The option of commands that open a database and make it if they are told an engine.
   static let engine = DatabaseArguments.engine(

@@ -30,8 +30,8 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   /// RocksDB, a log-structured merge tree. The product `TouchstoneRocksDB` has it: an app registers
   /// `RocksDBEngines.rocksdb` first.
   public static let rocksdb: EngineName = "rocksdb"
-  /// WiredTiger, the B+ tree of MongoDB. It is on trial, and built only with `TOUCHSTONE_ENGINES` (docs/storage-wiredtiger.md);
-  /// without that, the name gets the error `unknownEngine`.
+  /// WiredTiger, the B+ tree of MongoDB. The product `TouchstoneWiredTiger` has it: an app registers `WiredTigerEngines.wiredtiger`
+  /// first.
   public static let wiredtiger: EngineName = "wiredtiger"
   /// A database on a PostgreSQL server. The product `TouchstonePostgres` has it: an app registers `PostgresEngines.postgres` first.
   /// Its databases have locations, such as `postgres://host/db#travel`, and no paths.
@@ -76,9 +76,7 @@ public enum Engines {
   private static let optional: [EngineName: String] = [
     .rocksdb: "it needs the product TouchstoneRocksDB and the Debian package librocksdb-dev",
     .postgres: "it needs the product TouchstonePostgres and the Debian package libpq-dev",
-    .wiredtiger:
-      "the engine is on trial, and is built only with TOUCHSTONE_ENGINES and the Debian package libwiredtiger-dev "
-      + "(docs/storage-wiredtiger.md)",
+    .wiredtiger: "it needs the product TouchstoneWiredTiger and the Debian package libwiredtiger-dev",
   ]
 
   /// Returns the engine of locations with this scheme. Throws `unknownEngine` if this build doesn't have it, and `invalidLocation` if no
