@@ -253,6 +253,17 @@ import TestSupport
     expect(table.lines, equals: ["NAME    COUNT", "a       1,000", "longer      1"])
   }
 
+  @Test func aLongCellDoesNotMakeOtherRowsLong() {
+    var table = TextTable([("NAME", .left), ("COUNT", .right), ("", .left), ("NOTE", .left)])
+    let name = String(repeating: "n", count: 100_000)
+    table.add(name, "1", "", "")
+    table.add("a", "10", "", "")
+    let blanks = String(repeating: " ", count: 199)
+    expect(
+      table.lines,
+      equals: ["NAME" + blanks.dropLast(3) + "  COUNT  NOTE", name + "      1", "a" + blanks + "     10"])
+  }
+
   @Test func longExamplesGoOnInTheNextLineAsAShellReadsThem() {
     let usage = Usage(
       "x", "Does", examples: ["touchstone x --one 'a b c' " + String(repeating: "w", count: 50) + " --two 2"],

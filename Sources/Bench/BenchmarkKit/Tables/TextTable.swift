@@ -1,4 +1,4 @@
-/// A table of text. Each column is as wide as its widest cell. Columns without any text are left out.
+/// A table of text. Each column is as wide as its widest cell, up to a limit. Columns without any text are left out.
 package struct TextTable {
   /// Whether a column is aligned left or right.
   package enum Alignment: Sendable {
@@ -37,19 +37,31 @@ package struct TextTable {
   /// Adds a row, with a cell for each column. Control characters are escaped.
   package mutating func add(_ cells: [String]) { rows.append(cells.map(TerminalText.escapedLine)) }
 
+  /// The greatest width of a column, in characters. A longer cell is written whole, and what follows it in its row isn't aligned: one
+  /// long name doesn't make all rows as long.
+  private static let maximumWidth = 200
+
   /// The lines, without trailing spaces.
   package var lines: [String] {
     let all = titles.allSatisfy(\.isEmpty) ? rows : [titles] + rows
-    let widths = titles.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
-    return all.map { row in
-      let cells = zip(row, zip(widths, alignments)).compactMap { cell, column -> String? in
-        let (width, alignment) = column
-        guard width > 0 else { return nil }
-        let blanks = String(repeating: " ", count: width - cell.count)
-        return alignment == .left ? cell + blanks : blanks + cell
-      }
-      return String(cells.joined(separator: "  ").reversed().drop { $0 == " " }.reversed())
+    let widths = titles.indices.map { column in
+      min(Self.maximumWidth, all.map { $0[column].count }.max() ?? 0)
     }
+    return all.map { line(of: $0, widths) }
+  }
+
+  private func line(of row: [String], _ widths: [Int]) -> String {
+    let shown = widths.indices.filter { widths[$0] > 0 }
+    let written = shown.prefix { $0 <= row.lastIndex { !$0.isEmpty } ?? -1 }
+    var line = ""
+    for column in written {
+      if column != shown.first { line += "  " }
+      let cell = row[column]
+      let blanks = String(repeating: " ", count: max(0, widths[column] - cell.count))
+      line += alignments[column] == .left ? cell + blanks : blanks + cell
+    }
+    while line.utf8.last == UInt8(ascii: " ") { line.removeLast() }
+    return line
   }
 
   /// The lines as one text, without a newline at its end.
