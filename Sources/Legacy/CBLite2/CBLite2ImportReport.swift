@@ -54,8 +54,8 @@ public struct CBLite2ImportReport: Sendable {
   public var missingBlobs = 0
   /// The number of documents that were left out.
   public var skipped = 0
-  /// The first `maximumDetails` entries for documents and local documents that were left out, and for missing
-  /// blobs.
+  /// The first `maximumDetails` entries for documents and local documents that were left out, for missing blobs, and for
+  /// a write-ahead log with commits that can't be read. Empty if nothing is missing.
   public var details: [Skipped] = []
   /// The collections that weren't imported.
   public var otherCollections: [Collection] = []

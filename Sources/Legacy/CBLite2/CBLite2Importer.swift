@@ -84,6 +84,10 @@ package final class CBLite2Importer {
   private func describe() throws {
     report.version = source.version
     report.collection = collection.name
+    if let damage = source.logDamage {
+      report.note(
+        "\(CBLite2Source.fileName)-wal", "the write-ahead log: \(damage.message), at byte \(damage.offset)")
+    }
     var others = source.tables.compactMap { CBLite2Collection(table: $0) }.sorted { $0.name < $1.name }
     others.insert(.default, at: 0)
     for other in others where other != collection {

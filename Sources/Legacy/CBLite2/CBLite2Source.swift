@@ -33,6 +33,8 @@ final class CBLite2Source {
   /// The names of all tables that aren't virtual.
   let tables: Set<String>
   let blobs: BlobStore
+  /// Commits in the write-ahead log that SQLite leaves out.
+  let logDamage: WriteAheadLogCheck.Damage?
   private let copy: String?
 
   deinit {
@@ -55,9 +57,14 @@ final class CBLite2Source {
       let copy = scratch + "/db.sqlite3"
       self.copy = copy
       for suffix in ["", "-wal", "-journal"] { try CBLite2Source.copyFile(file + suffix, to: copy + suffix) }
+      // Opening the copy removes what it leaves out.
+      do { logDamage = try WriteAheadLogCheck.damage(of: copy + "-wal") } catch let error as SQLiteError {
+        throw CBLite2Source.damaged(error, path)
+      }
       connection = try CBLite2Source.open(copy, library, SQLITE_OPEN_READWRITE, path)
     } else {
       copy = nil
+      logDamage = nil
       let uri = "file:" + Connection.uriPath(file) + "?immutable=1"
       connection = try CBLite2Source.open(uri, library, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path)
     }

@@ -287,6 +287,33 @@ import TestSupport
     try database.close()
   }
 
+  @Test("Commits that a damaged write-ahead log has lost are reported", arguments: someEngines)
+  func damagedLog(_ engine: EngineName) throws {
+    let made = try MadeDatabase(directory.file("a.cblite2"), wal: true)
+    try made.connection.execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA wal_autocheckpoint = 0")
+    for number in 1...3 {
+      try made.insert(
+        "doc\(number)", sequence: number, version: hex("01AA"),
+        body: hex("0000000D FFFF 82 02 01AA 00 7000 00000000"))
+    }
+    let copy = directory.file("copy.cblite2")
+    try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: true)
+    for name in ["db.sqlite3", "db.sqlite3-wal"] {
+      try FileManager.default.copyItem(atPath: made.path + "/" + name, toPath: copy + "/" + name)
+    }
+    made.close()
+    var log = try [UInt8](Data(contentsOf: URL(filePath: copy + "/db.sqlite3-wal")))
+    log[100] ^= 1
+    try Data(log).write(to: URL(filePath: copy + "/db.sqlite3-wal"))
+    let database = try newDatabase(directory.file("db"), engine)
+    let report = try database.importCBLite2(copy)
+    expect(report.documents, equals: 0)
+    expect(
+      report.details.map(\.reason),
+      equals: ["the write-ahead log: commits are behind a frame that is damaged, at byte 32"])
+    try database.close()
+  }
+
   @Test("Blobs are copied when they are what their digests say; others are reported", arguments: someEngines)
   func blobs(_ engine: EngineName) throws {
     let made = try MadeDatabase(directory.file("a.cblite2"))

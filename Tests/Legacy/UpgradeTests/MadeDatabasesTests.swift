@@ -66,6 +66,28 @@ import TestSupport
     try compareMade(directory.new, settings, report, key: try key(of: engine))
   }
 
+  @Test("say that commits of a damaged log are lost")
+  func damagedLog() throws {
+    try FileManager.default.createDirectory(
+      atPath: directory.path + "/old", withIntermediateDirectories: true)
+    var settings = Self.settings(.ios, .v13)
+    settings.hasLog = true
+    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path + "/old")
+    let url = URL(filePath: source + "/db.sqlite3-wal")
+    var log = try [UInt8](Data(contentsOf: url))
+    log[log.count / 2] ^= 1
+    try Data(log).write(to: url)
+    do {
+      let report = try Database.upgrade(
+        source, to: directory.new, options: UpgradeOptions(verifies: true))
+      expect(report.issueCounts["damagedCommit"], equals: 1, "\(report.issues)")
+      expect(report.losses >= 1)
+    } catch let error as UpgradeError {
+      // The whole database is in the log, maybe with its schema.
+      expect([.damaged, .foreign, .truncated].contains(error.code), "\(error)")
+    }
+  }
+
   @Test("give the winners alone when that is asked for")
   func winners() throws {
     var settings = Self.settings(.net, .v13)

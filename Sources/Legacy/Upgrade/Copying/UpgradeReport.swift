@@ -36,7 +36,7 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
     case brokenParent
     /// A record of a ForestDB file can't be read: a document, or a change that was saved last.
     case damagedRecord
-    /// The last commits of a ForestDB file can't be read. What was saved before them is carried over.
+    /// The last commits of a ForestDB file, or of SQLite's write-ahead log, can't be read. What was saved before them is carried over.
     case damagedCommit
     /// Other revisions have the sequence of a revision. It gets a new one.
     case sharedSequence

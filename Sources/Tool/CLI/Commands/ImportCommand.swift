@@ -51,7 +51,7 @@ struct ImportCommand: Subcommand {
 
       From a Couchbase Lite 2.x or 3.x database, whole revision trees with their IDs, tombstones, expirations,
       local documents and blobs are imported. The source is only read. The report lists what isn't imported, and
-      why.
+      why. The status is 1 if documents or blobs are missing.
       """)
 
   private let database: DatabaseArguments
@@ -230,6 +230,9 @@ struct ImportCommand: Subcommand {
     try output.lines(asJSON ? [report.json] : report.lines)
     isDone = true
     try database.close()
+    guard report.details.isEmpty else {
+      throw Refusal("not everything could be imported: what is missing is listed")
+    }
   }
 
   private func fault(_ message: String, line: Int) -> UsageError {

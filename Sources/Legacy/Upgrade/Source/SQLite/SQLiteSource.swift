@@ -32,6 +32,13 @@ final class SQLiteSource: Source {
     let connection = file.connection
     self.connection = connection
     key = file.key
+    if let damage = file.logDamage {
+      issues = [
+        UpgradeIssue(
+          .damagedCommit,
+          "the write-ahead log: \(damage.message), at byte \(damage.offset) of \(location.file)-wal")
+      ]
+    }
     do {
       userVersion = try connection.integer("PRAGMA user_version") ?? 0
       tables = Set(try connection.strings("SELECT name FROM sqlite_master WHERE type = 'table'"))
@@ -93,10 +100,9 @@ final class SQLiteSource: Source {
       for table in Self.carried.subtracting(["views"]).sorted() where tables.contains(table) {
         if let fault = try Self.fault(connection, "PRAGMA quick_check('\(table)')") { throw damaged(fault) }
       }
-      issues = [
+      issues.append(
         UpgradeIssue(
-          .damagedElsewhere, "a part of the file that isn't carried over (indexes, views) is damaged")
-      ]
+          .damagedElsewhere, "a part of the file that isn't carried over (indexes, views) is damaged"))
     } catch let error as SQLiteError { throw Self.error(error, location) }
   }
 

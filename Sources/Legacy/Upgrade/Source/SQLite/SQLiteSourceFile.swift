@@ -18,6 +18,8 @@ final class SQLiteSourceFile {
   let connection: Connection
   /// The key, if the file is encrypted.
   let key: SecretBytes?
+  /// Commits in the write-ahead log that SQLite leaves out.
+  let logDamage: WriteAheadLogCheck.Damage?
   private let copy: String?
 
   static let magic = Array("SQLite format 3\0".utf8)
@@ -44,7 +46,10 @@ final class SQLiteSourceFile {
       for suffix in ["", "-wal", "-journal"] where Self.length(location.file + suffix) > 0 {
         try Self.copyFile(location.file + suffix, to: name + suffix)
       }
+      // Opening the copy removes what it leaves out.
+      logDamage = try WriteAheadLogCheck.damage(of: name + "-wal")
     } else {
+      logDamage = nil
       copy = nil
       name = "file:\(Connection.uriPath(Self.absolute(location.file)))?immutable=1"
     }
