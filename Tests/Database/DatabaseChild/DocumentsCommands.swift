@@ -22,6 +22,8 @@
 //   documents texts ENGINE DIRECTORY SEED COUNT   changes documents of a full-text index COUNT times (IndexedTexts.swift)
 //   documents depth ENGINE DIRECTORY DEPTH        sets the depth of revision trees
 //   documents count ENGINE DIRECTORY THREADS COUNT  each of the threads adds 1 to the document "total" COUNT times
+//   documents scarce ENGINE DIRECTORY COUNT       opens and saves with so many free file descriptors, and prints "saved" or the
+//                                                 kind of the error
 //   documents read ENGINE DIRECTORY               prints "ID REVISION JSON" of each document, every entry
 //                                                 compared with its checksum, and "whole" at last
 
@@ -29,10 +31,14 @@ import ChildSupport
 import SystemCalls
 import TestSupport
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 enum DocumentsCommands: ChildCommands {
   static let name = "documents"
   static let usage =
-    "write|batches|hold|churn|unsynced|read|follow|change|registers|texts|depth|count ENGINE DIRECTORY …"
+    "write|batches|hold|churn|unsynced|read|follow|change|registers|texts|depth|count|scarce ENGINE DIRECTORY …"
 
   static func run(_ arguments: [String]) throws {
     guard arguments.count >= 3 else { throw WrongUsage() }
@@ -42,6 +48,16 @@ enum DocumentsCommands: ChildCommands {
         if arguments[0] == "read" { options.verifiesChecksums = true }
         if arguments[0] == "failing-registers" { options.durability = .full }
       }
+    }
+    if arguments[0] == "scarce" {
+      guard arguments.count == 4, let count = Int(arguments[3]) else { throw WrongUsage() }
+      leaveDescriptors(count)
+      do {
+        let database = try open()
+        try database.save("doc", ["n": 1])
+        try database.close()
+        return say("saved")
+      } catch let error as any TouchstoneError { return say("\(error.kind)") }
     }
     var database = try open()
     switch arguments[0] {
@@ -209,5 +225,18 @@ enum DocumentsCommands: ChildCommands {
       say("\(saved)")
     default: throw WrongUsage()
     }
+  }
+
+  /// Opens files until so many descriptors are left of the process's.
+  private static func leaveDescriptors(_ count: Int) {
+    var limit = rlimit(rlim_cur: 64, rlim_max: 64)
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    var last: [Int32] = []
+    while true {
+      let file = Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
+      guard file >= 0 else { break }
+      last.append(file)
+    }
+    for file in last.suffix(count) { close(file) }
   }
 }

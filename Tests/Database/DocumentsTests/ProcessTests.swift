@@ -18,6 +18,23 @@ import TestSupport
     try Database.open("test", in: directory.path, options: options(engine, durability: .normal))
   }
 
+  @Test(
+    "a process that has hardly any file descriptors left gets an error or its document",
+    arguments: someEngines)
+  func scarceDescriptors(_ engine: EngineName) throws {
+    let database = try open(engine, directory)
+    try database.close()
+    var saved = 0
+    for free in isLong ? Array(0..<24) : [0, 3, 4, 5, 8, 10, 23] {
+      let child = try startChild(
+        .database, "documents", "scarce", "\(engine)", directory.path, "\(free)")
+      try expect(child.wait(), equals: .exited(0), "\(free): \(child.errorText)")
+      expect(["saved\n", "ioError\n", "busy\n"].contains(child.outputText), "\(free): \(child.outputText)")
+      if child.outputText == "saved\n" { saved += 1 }
+    }
+    expect(saved > 0)
+  }
+
   @Test("two processes add properties and documents, and none is lost", arguments: sharedEngines)
   func twoWriters(_ engine: EngineName) throws {
     let database = try open(engine, directory)

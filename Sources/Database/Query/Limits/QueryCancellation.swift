@@ -123,8 +123,8 @@ private final class Deadlines: Sendable {
 
   static let shared = Deadlines()
   private let state = Lock(State())
-  /// The queue only runs jobs that set flags.
-  private let timers = DispatchQueue(label: "touchstone.query.timers")
+  /// Its calls only set flags.
+  private let timer = SystemTimer()
 
   func add(_ cancellation: QueryCancellation, after timeLimit: Duration) {
     guard timeLimit > .zero else { return cancellation.timeOut() }
@@ -146,7 +146,8 @@ private final class Deadlines: Sendable {
   }
 
   private func schedule(_ time: UInt64) {
-    timers.asyncAfter(deadline: DispatchTime(uptimeNanoseconds: time)) { [self] in check(time) }
+    let now = DispatchTime.now().uptimeNanoseconds
+    _ = timer.schedule(after: Double(time > now ? time - now : 0) / 1e9) { [self] in check(time) }
   }
 
   private func check(_ time: UInt64) {

@@ -1,4 +1,3 @@
-import Dispatch
 import Documents
 import Logs
 import Storage
@@ -79,8 +78,7 @@ final class RepeatedRun<Rows: Sendable & Equatable>: Sendable {
     guard let delay else { return }
     guard delay > .zero else { return worker.enqueue { [weak self] in self?.refresh() } }
     let (seconds, attoseconds) = delay.components
-    let nanoseconds = Int(clamping: seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
-    laterRuns.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { [weak self] in
+    _ = SystemTimer().schedule(after: Double(seconds) + Double(attoseconds) / 1e18) { [weak self] in
       guard let self else { return }
       worker.enqueue { [weak self] in self?.refresh() }
     }
@@ -116,6 +114,3 @@ final class RepeatedRun<Rows: Sendable & Equatable>: Sendable {
     if !state.withLock({ $0.isEnded }) { delivery.post(outcome) }
   }
 }
-
-/// Its jobs only start runs.
-private let laterRuns = DispatchQueue(label: "touchstone.repeated-runs")

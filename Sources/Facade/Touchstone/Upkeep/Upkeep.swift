@@ -1,4 +1,3 @@
-import Dispatch
 import Documents
 import Logs
 import Storage
@@ -22,7 +21,7 @@ final class Upkeep: DocumentUpkeep {
   private static let longestSleepOfClock = 60.0
 
   /// Its jobs only start other work.
-  private static let later = DispatchQueue(label: "touchstone.upkeep")
+  private static let later = SystemTimer()
 
   private struct State {
     var isClosed = false
@@ -70,9 +69,7 @@ final class Upkeep: DocumentUpkeep {
     // Work that earlier opens left. It starts later, because many opens are short.
     if policy.freePages != nil, fileBytes >= policy.minimumFreeBytes {
       let seconds = min(max(0, policy.quietSeconds), Upkeep.longestSleep)
-      Upkeep.later.asyncAfter(deadline: .now() + .nanoseconds(Int(seconds * 1e9))) { [weak self] in
-        self?.manyChangesWereMade()
-      }
+      _ = Upkeep.later.schedule(after: seconds) { [weak self] in self?.manyChangesWereMade() }
     }
   }
 
@@ -95,7 +92,7 @@ final class Upkeep: DocumentUpkeep {
   // MARK: Expiration
 
   private func lookLater() {
-    Upkeep.later.asyncAfter(deadline: .now() + Upkeep.longestSleepOfClock) { [weak self] in
+    _ = Upkeep.later.schedule(after: Upkeep.longestSleepOfClock) { [weak self] in
       guard let self, !state.withLock({ $0.isClosed }) else { return }
       timer.enqueue { [weak self] in self?.lookForExpirations() }
       lookLater()

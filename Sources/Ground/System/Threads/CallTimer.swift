@@ -18,6 +18,8 @@ package final class TimerToken: Sendable {
 package struct SystemTimer: CallTimer {
   private let clock = ContinuousClock()
   private let start = ContinuousClock().now
+  /// In seconds. A longer delay ends then.
+  private static let longestDelay = 1e9
 
   package init() {}
 
@@ -27,7 +29,8 @@ package struct SystemTimer: CallTimer {
   }
 
   package func schedule(after seconds: Double, _ body: @escaping @Sendable () -> Void) -> TimerToken {
-    TimerThread.shared.schedule(at: .now + .milliseconds(Int64(seconds * 1_000)), body)
+    let nanoseconds = Int64(min(max(0, seconds), Self.longestDelay) * 1e9)
+    return TimerThread.shared.schedule(at: .now + .nanoseconds(nanoseconds), body)
   }
 }
 
