@@ -92,6 +92,43 @@ extension ReplicatorTests {
     try expect(responder.insert([OutgoingRevision(invalid, sequence: 1)])[0] != nil)
   }
 
+  @Test(
+    "a blob that is collected while another one of its document comes is fetched too", arguments: someEngines)
+  func collectedBlob(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let contents = [Array("first".utf8), Array("second".utf8)]
+      // The first one is stored elsewhere only.
+      var blobs: [Blob] = []
+      try withDatabase(engine) { peer in blobs = try contents.map { try peer.makeBlob($0) } }
+      try database.save("other", ["blob": database.makeBlob(contents[1]).jsonValue])
+      let body: JSONValue = ["a": blobs[0].jsonValue, "b": blobs[1].jsonValue]
+      let fetched = Lock<[BlobDigest]>([])
+      let inserter = RevisionInserter(PassiveResponder(database)) { [blobs] blob, _, writer, done in
+        do {
+          let index = blob.digest == blobs[0].digest ? 0 : 1
+          if fetched.withLock({
+            $0.append(blob.digest); return $0.count
+          }) == 1 {
+            try database.purge("other")
+            try database.compact()
+          }
+          try writer.write(contents[index])
+          done(.success(()))
+        } catch { done(.failure(ReplicationError(error))) }
+      }
+      let revision = try SyncRevision(
+        id: "doc", history: ["1-aa"], isDeleted: false, body: .json(Array(body.canonicalJSON().utf8)))
+      let results = Lock<[RevisionInserter.InsertResult]>([])
+      inserter.store([IncomingRevision(revision, sequence: RemoteSequence(json: "1"))]) { stored in
+        results.withLock { $0 = stored }
+      }
+      try eventually { results.withLock { $0.count == 1 } }
+      if case .failure(let error) = results.withLock({ $0[0] }) { Issue.record("\(error)") }
+      expect(fetched.withLock { $0 }, equals: blobs.map(\.digest))
+      for blob in blobs { try expect(database.open(blob).length > 0) }
+    }
+  }
+
   /// Couchbase Lite ends a pull with an error when its checkpoint can't be saved.
   @Test("a database for reading only takes checkpoints, and forgets them", arguments: someEngines)
   func checkpointsOfReadOnly(_ engine: EngineName) throws {

@@ -49,7 +49,8 @@ package final class RevisionInserter: @unchecked Sendable {
   private struct Item: Sendable {
     let part: Part
     let index: Int
-    var hasFetched = false
+    /// How often blobs were fetched for it.
+    var fetches = 0
     var incoming: IncomingRevision { part.revisions[index] }
     var revision: SyncRevision { incoming.revision }
     func end(_ result: InsertResult) { part.end(index, result) }
@@ -60,7 +61,8 @@ package final class RevisionInserter: @unchecked Sendable {
   static let bytesTogether = 8 << 20
   /// The most blobs that are fetched at a time.
   static let fetchesInFlight = 8
-  /// How often a conflict is resolved again because the document has changed meanwhile.
+  /// How often a conflict is resolved again because the document has changed meanwhile, and blobs are fetched again because
+  /// they were removed.
   static let attempts = 20
 
   private let database: Database
@@ -172,11 +174,8 @@ package final class RevisionInserter: @unchecked Sendable {
         case .added: item.end(.success(.added))
         case .known: item.end(.success(.nothing))
         case .conflict: resolver == nil ? item.end(.failure(.conflictsHere)) : resolve(item)
-        case .refused(let error as DocumentError) where error.code == .missingBlob && !item.hasFetched:
-          // A compaction has removed it since.
-          do {
-            fetch(try database.replicating { try $0.missingBlobs(of: item.revision.body) }, for: item)
-          } catch { item.end(.failure(.refused(error))) }
+        case .refused(let error as DocumentError) where error.code == .missingBlob:
+          fetchAgain(item)
         case .refused(let error): item.end(.failure(.refused(error)))
         }
       }
@@ -190,8 +189,22 @@ package final class RevisionInserter: @unchecked Sendable {
   /// Fetches blobs one after the other, and then stores the revision.
   private func fetch(_ blobs: [MissingBlob], for item: Item) {
     var item = item
-    item.hasFetched = true
+    item.fetches += 1
     fetch(blobs[...], item)
+  }
+
+  /// Fetches what a compaction has removed since the revision was looked at, or while other blobs of it came.
+  private func fetchAgain(_ item: Item) {
+    guard item.fetches < Self.attempts else {
+      return item.end(
+        .failure(
+          ReplicationError(
+            .touchstone, ErrorKind.busy.rawValue,
+            "blobs of the document were removed \(item.fetches) times before it was stored")))
+    }
+    do {
+      fetch(try database.replicating { try $0.missingBlobs(of: item.revision.body) }, for: item)
+    } catch { item.end(.failure(.refused(error))) }
   }
 
   private func fetch(_ blobs: ArraySlice<MissingBlob>, _ item: Item) {
