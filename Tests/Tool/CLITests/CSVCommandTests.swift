@@ -56,6 +56,24 @@ import TestSupport
     }
   }
 
+  @Test func fieldsAreNumbersIfJSONReadsThemAsNumbers() {
+    for text in [
+      "0", "-0", "7", "12", "-12", "0.5", "-0.25", "10.0", "1e3", "1E3", "1e+3", "1.5e-300", "0e0",
+      "12345678901234567890", "true", "false", "null",
+    ] {
+      expect(CSVValue.json(CSVField(text)), equals: text)
+      expect(CSVValue.json(CSVField(text, isQuoted: true)), equals: "\"\(text)\"")
+      expect(CSVValue.field(ofString: text), equals: "\"\(text)\"")
+    }
+    for text in [
+      "-", "+1", "007", "00", "-01", "1.", ".5", "-.5", "1e", "1e+", "e3", "1.e3", "1e3.5", "1 ", " 1", "1,5",
+      "0x10", "1_000", "1e999", "-1e999", "NaN", "inf", "True", "١٢", "1\u{301}",
+    ] {
+      expect(CSVValue.json(CSVField(text)), equals: "\"\(text)\"")
+      expect(CSVValue.json(CSVField(CSVValue.field(ofString: text))) == nil, equals: false)
+    }
+  }
+
   @Test func filesOfOthersAreReadOrRefusedWithTheirLine() throws {
     try Tool.run { tool in
       try tool.write("\u{FEFF}key;x,b\nk1,\"a\n\nb\"\n\n\"k2\",", to: "semi.csv")
