@@ -163,6 +163,10 @@ import Touchstone
         // A deep check of an encrypted database says of each file how random it looks.
         let saysOfFiles = engine.encrypts && arguments.contains("--deep")
         expect(result.lines.contains { $0.hasPrefix("file ") }, equals: saysOfFiles)
+        let searched = result.lines.first { $0.hasPrefix("searched ") }
+        expect(
+          (searched != nil) == saysOfFiles && searched?.hasSuffix(": nothing can be read") ?? true,
+          "\(result.output)")
       }
       let name = try #require(
         FileManager.default.contentsOfDirectory(atPath: tool.path("db.touchstone")).filter {

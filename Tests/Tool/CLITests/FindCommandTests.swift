@@ -22,6 +22,9 @@ import TestSupport
       expect(one, equals: #"{"_id":"b"}"# + "\n")
       let none = try tool.succeed("find", "db", #"{"n":7}"#).output
       expect(none, equals: "")
+      let bad = try tool("find", "db", "{type")
+      expect(bad.status, equals: 2)
+      expect(bad.errors.hasPrefix("touchstone find: the selector isn't valid JSON: "), "\(bad.errors)")
     }
   }
 

@@ -15,7 +15,9 @@ struct Tool {
 
     /// The lines of a `check` that tell of a fault: all but those that say how random a file looks, or that all is well.
     var faults: [Substring] {
-      output.split(separator: "\n").filter { !$0.hasPrefix("file ") && !$0.hasPrefix("sound: ") }
+      output.split(separator: "\n").filter { line in
+        !["file ", "searched ", "sound: "].contains { line.hasPrefix($0) }
+      }
     }
   }
 

@@ -43,6 +43,14 @@ struct CheckCommand: Subcommand {
     let count = try database.documentCount
     try database.close()
     try report(faults, of: database.path, output)
+    if !asJSON, !files.isEmpty {
+      // What these two hold is known.
+      let files = files.filter { $0.name != "database.json" && !$0.name.hasPrefix("key") }
+      let bytes = files.reduce(0) { $0 + $1.bytes }
+      try success.write(
+        "searched \(TextTable.counted(files.count, "file")), \(TextTable.counted(bytes, "byte")), for what the documents hold: "
+          + "nothing can be read", to: output)
+    }
     if !asJSON { try success.write("sound: \(SuccessLine.documents(count))", to: output) }
   }
 

@@ -93,6 +93,8 @@ struct FindCommand: Subcommand {
     func list(_ option: String) -> OrderedJSON {
       .array(option.split(separator: ",").map { .scalar(.string(String($0))) })
     }
+    // It says where the fault is.
+    _ = try JSONInput.object(Array(text.utf8), "the selector")
     do {
       var body = try OrderedJSON(parsing: Array(text.utf8))
       if body["selector"]?.members == nil { body = ["selector": body] }
