@@ -17,6 +17,11 @@ import TestSupport
       expect(equal["compared"] as? Int, equals: 2)
       expect((equal["differences"] as? [Any])?.isEmpty, equals: true)
       try expect(tool("verify", "db", "other", "--sequences").status, equals: 1)
+      for name in ["db", "other"] {
+        try tool.succeed("put", name, "gone", "{}")
+        try tool.succeed("rm", name, "gone")
+      }
+      try expect(tool.succeed("verify", "db", "other").output, equals: "equal: 2 documents, 1 tombstone\n")
 
       try tool.succeed("put", "other", "a", #"{"n":3}"#)
       try tool.succeed("put", "other", "c", #"{}"#)
@@ -31,6 +36,32 @@ import TestSupport
       expect(
         differences.last, equals: ["id": "c", "kind": "document", "left": "none", "right": "a document"])
       expect(json["equal"] as? Bool, equals: false)
+    }
+  }
+
+  @Test func onlyTheFirstOfManyDifferencesAreShownAndAllAreCounted() throws {
+    try Tool.run { tool in
+      try tool.succeed("create", "empty", "--engine", "sqlite")
+      let lines = (1...1_002).map { "{\"_id\":\"d\($0)\"}\n" }.joined()
+      try tool.succeed("import", "db", "-", "--engine", "sqlite", input: lines)
+      let first = try tool("verify", "db", "empty")
+      expect(first.status, equals: 1)
+      expect(first.lines.count, equals: 1_000)
+      expect(
+        first.errors.hasPrefix("touchstone verify: 1,002 differences between ")
+          && first.errors.hasSuffix("; the first 1,000 are shown, and --limit 0 shows all\n"),
+        "\(first.errors)")
+      for (limit, count) in [("0", 1_002), ("3", 3), ("1002", 1_002)] {
+        let result = try tool("verify", "db", "empty", "--limit", limit)
+        expect(result.lines.count, equals: count)
+        expect(result.errors.contains("are shown"), equals: limit == "3", "\(result.errors)")
+      }
+      func differences(_ options: String...) throws -> Int? {
+        let result = try tool.run(Tool.executable, ["verify", "db", "empty", "--json"] + options)
+        return try (result.json()["differences"] as? [Any])?.count
+      }
+      try expect(differences(), equals: 1_002)
+      try expect(differences("--limit", "2"), equals: 2)
     }
   }
 
