@@ -35,6 +35,17 @@ import TestSupport
     }
   }
 
+  @Test func anotherDatabaseOfTouchstoneIsNoFile() throws {
+    try TestEngine.sqlite.withDatabase { tool in
+      try tool.succeed("create", "other")
+      let result = try tool("import", "db", "other.touchstone")
+      expect(result.status, equals: 2)
+      expect(
+        result.errors.contains("other.touchstone is a database of Touchstone; 'touchstone sync' brings"),
+        "\(result.errors)")
+    }
+  }
+
   @Test func whatCantBeReadIsSaid() throws {
     try Tool.run { tool in
       try tool.succeed("create", "db", "--engine", "lmdb")

@@ -252,3 +252,8 @@ struct ImportCommand: Subcommand {
     }
   }
 }
+    if file.hasSuffix(".touchstone") || file.hasSuffix(".touchstone/") {
+      throw UsageError(
+        "\(file) is a database of Touchstone; 'touchstone sync' brings its documents into another one, and 'touchstone copy' "
+          + "and 'touchstone backup' make another one of it")
+    }
