@@ -25,7 +25,8 @@ enum Subcommands {
       DepthCommand.self,
       QueryCommand.self, FindCommand.self, ShellCommand.self, AdviseCommand.self,
       IndexCommand.self, ViewCommand.self,
-      CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
+      CompactCommand.self, CheckCommand.self, VerifyCommand.self, BackupCommand.self, ConvertCommand.self,
+      CopyCommand.self,
       JobsCommand.self, DiscoverCommand.self, SyncCommand.self, ServeCommand.self, UsersCommand.self,
       UserCommand.self,
       UpgradeCommand.self,
@@ -60,7 +61,7 @@ enum Subcommands {
   private static let synonyms = [
     "cat": "get", "list": "ls", "remove": "rm", "save": "put", "select": "query", "sql": "query",
     "replicate": "sync", "server": "serve", "console": "shell", "migrate": "upgrade", "vacuum": "compact",
-    "backup": "copy", "dump": "export", "load": "import", "benchmark": "bench",
+    "dump": "export", "load": "import", "benchmark": "bench",
   ]
 
   static var help: String {

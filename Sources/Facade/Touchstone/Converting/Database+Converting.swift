@@ -66,6 +66,50 @@ extension Database {
     }
   }
 
+  /// Makes a backup of the database at `path`: a database at `target` that is the same, with its UUIDs, sequences, engine and key.
+  ///
+  /// ```swift
+  /// try Database.backup("travel", to: "/backups/travel-2026-11-30")
+  /// ```
+  ///
+  /// The database may be open, and others may write meanwhile: the backup is the database at one moment, all of its documents,
+  /// local documents, indexes and blobs. It appears at `target` only when it is complete, compared with what was read, and synced to
+  /// disk. To go back to it, close the database, and put the backup in its place or open the backup. A database and its backup
+  /// are the same peer to others, so only one of them should sync; `copy` makes a separate peer.
+  ///
+  /// - Parameters:
+  ///   - path: the database: a path, or a location on a server.
+  ///   - target: where to make the backup: a path, or a location on a server.
+  ///   - directory: the directory that `path` and `target` start from; nil for the current directory.
+  ///   - key: the key of an encrypted database, which is also that of the backup.
+  ///   - progress: receives the progress. If it throws, the backup is abandoned and removed.
+  ///
+  /// A backup from a server into a directory has the engine SQLite. Returns which blobs the database lacks that its documents name.
+  /// The backup lacks them too.
+  ///
+  /// Throws `alreadyExists` if there is something at `target`; `keyRequired` or `wrongKey` if the key doesn't fit; `notEncrypted` for
+  /// an encrypted database and a location on a server; `inUse` if another process has the database open and its engine is for one
+  /// process at a time; and a `StorageError` if the disk is full or can't be written.
+  @discardableResult
+  public static func backup(
+    _ path: String, to target: String, in directory: String? = nil, key: UserKey? = nil,
+    progress: ConversionProgress.Handler? = nil
+  ) throws -> ConversionReport {
+    let source = try DatabasePlace(path, in: directory)
+    switch try DatabasePlace(target, in: directory) {
+    case .directory(let target):
+      return try DatabaseInstaller(at: target).install(
+        from: source, engine: nil, key: key, newKey: nil, isAnotherPeer: false, progress: progress)
+    case .server(let target):
+      guard try !source.isEncrypted() else {
+        throw DatabaseError(
+          .notEncrypted, "the database is encrypted, and a backup on a server wouldn't be", path: target.path)
+      }
+      return try ServerInstaller(target: target).install(
+        from: source, engine: nil, key: key, newKey: nil, isAnotherPeer: false, progress: progress)
+    }
+  }
+
   /// Installs a prebuilt database: makes a copy at `path` that is a separate peer with new UUIDs.
   ///
   /// ```swift

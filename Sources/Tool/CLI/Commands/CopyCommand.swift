@@ -14,7 +14,8 @@ struct CopyCommand: Subcommand {
     examples: ["touchstone copy assets/travel travel", "touchstone copy travel.zip travel"],
     notes: """
       The copy is a separate sync peer with new UUIDs. It stores the private UUID of the original, so its syncs
-      continue where those of the original stopped. It has the key of the original unless a new one is given.
+      continue where those of the original stopped. It has the key of the original unless a new one is given. A
+      backup, which is the same peer, is made by touchstone backup.
 
       Blobs that documents name and that the original lacks are named, and the status is 1. The copy is made.
       """)
