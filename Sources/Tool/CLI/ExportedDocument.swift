@@ -39,26 +39,26 @@ struct ExportedDocument {
   }
 
   /// Saves the document. If it doesn't exist yet, it gets the exported revision. Otherwise a new revision is
-  /// added.
-  func save(_ id: String, in database: Database) throws {
+  /// added. Returns false if nothing changed.
+  func save(_ id: String, in database: Database) throws -> Bool {
     let stored = try database.document(id, includeDeleted: true)
     if let revision {
       guard let stored else {
         var exported = PulledRevision(
           id: id, history: [revision.description], isDeleted: isDeleted, body: .value(body))
         exported.allowsMissingBlobs = true
-        try database.apply(exported)
-        return
+        return try database.apply(exported)
       }
-      if stored.revisionID == revision { return }
+      if stored.revisionID == revision { return false }
     }
     if isDeleted {
       // A tombstone for a document that doesn't exist, or is already deleted, changes nothing.
-      guard let stored, !stored.isDeleted else { return }
+      guard let stored, !stored.isDeleted else { return false }
       try database.delete(id, keeping: .value(body))
     } else {
       try database.save(id, .value(body))
     }
+    return true
   }
 
   /// Whether a quote is followed by an underscore anywhere in the text.

@@ -35,6 +35,33 @@ import TestSupport
     }
   }
 
+  @Test(arguments: TestEngine.some) func linesOfOneDocumentAreOneDocument(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      let lines = "{\"_id\":\"a\",\"n\":1}\n{\"_id\":\"b\"}\n{\"_id\":\"a\",\"n\":2}\n"
+      // Into an empty database, and over what is there.
+      for _ in 0..<2 {
+        let result = try tool.succeed("import", "db", "-", input: lines)
+        expect(result.output, equals: "2 documents\n")
+        expect(
+          result.errors, equals: "touchstone import: 1 line has the ID of an earlier line; the last one won\n"
+        )
+        try expect(tool.succeed("export", "db", "-").lines.first, equals: #"{"_id":"a","n":2}"#)
+      }
+      let more =
+        try tool.succeed(
+          "import", "db", "-", "--json", "--batch", "1", input: lines + lines + "{\"_id\":\"c\"}\n"
+        ).json() as? [String: Int]
+      expect(more, equals: ["documents": 3, "repeated": 4])
+      // What is replaced isn't repeated, and neither is a line that changes nothing.
+      let exported = try tool.succeed("export", "db", "--metadata").output
+      for text in [exported, exported + "{\"_id\":\"d\"}\n"] {
+        let result = try tool.succeed("import", "db", "-", input: text)
+        expect(result.output, equals: text == exported ? "3 documents\n" : "4 documents\n")
+        expect(result.errors, equals: "")
+      }
+    }
+  }
+
   @Test func revisionsAreTheSameOnAllEngines() throws {
     var exports: Set<String> = []
     for engine in TestEngine.some {

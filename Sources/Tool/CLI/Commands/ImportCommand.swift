@@ -40,7 +40,8 @@ struct ImportCommand: Subcommand {
       "touchstone import travel travel-sample.cblite2 --json",
     ],
     notes: """
-      With --engine, DB is made if it doesn't exist. A line without the ID property gets a UUID as its ID. The last write wins. Lines of export --metadata keep
+      With --engine, DB is made if it doesn't exist. A line without the ID property gets a UUID as its ID. The last
+      write wins, and lines that have the ID of an earlier line are counted. Lines of export --metadata keep
       their revision IDs (_rev): a new document gets the ID of its line, and a document that has this revision
       doesn't change. _sequence is ignored. An invalid line ends the import. Earlier transactions are kept. Blobs
       that the database doesn't have are read from the directory that export made: FILE.blobs, or --blobs.
@@ -91,7 +92,9 @@ struct ImportCommand: Subcommand {
       file, documents: documentCount, idProperty: idProperty ?? "_id", format: format)
     var blobs = try exportedBlobs()
     let (database, isNew) = try opened()
+    let repeated = RepeatedIDs(database, before: try (database.documentCount, database.lastSequence))
     var imported = 0
+    var saved = 0
     var isDone = false
     // Without documents, the next try should find what this one found.
     defer { if isNew, !isDone, imported == 0 { Self.remove(database) } }
@@ -114,7 +117,7 @@ struct ImportCommand: Subcommand {
             func save(_ record: Record) throws {
               let lost = try ExportedBlobs.import(namedIn: record.json, from: &blobs, into: database)
               missing.add(lost, of: record, line: source.lineNumber)
-              try self.save(record, in: database, line: source.lineNumber)
+              if try self.save(record, in: database, line: source.lineNumber) { saved += 1 }
             }
             let line: [UInt8]?
             do { line = try InlineBlobs.taking(from: record.json, into: database) } catch let error
@@ -147,7 +150,14 @@ struct ImportCommand: Subcommand {
         "touchstone import: no line has the property '\(idProperty)', so all documents got random IDs")
     }
     if let remark = missing.remark { StandardError.line("touchstone import: \(remark)") }
-    try output.line(asJSON ? "{\"documents\":\(imported)}" : SuccessLine.documents(imported))
+    let again = try repeated.count(lines: imported, saved: saved)
+    if again > 0 {
+      let lines = again == 1 ? "1 line has" : "\(TextTable.grouped(again)) lines have"
+      StandardError.line("touchstone import: \(lines) the ID of an earlier line; the last one won")
+    }
+    let count = imported - again
+    try output.line(
+      asJSON ? "{\"documents\":\(count),\"repeated\":\(again)}" : SuccessLine.documents(count))
     isDone = true
     try database.close()
   }
@@ -159,6 +169,30 @@ struct ImportCommand: Subcommand {
     {
       throw DatabaseError(
         .notFound, error.message + "; to make it, add --engine ENGINE", path: error.path)
+    }
+  }
+
+  /// How many lines had the ID of an earlier line, by the changes of the database: IDs take too much memory.
+  private struct RepeatedIDs {
+    private let database: Database
+    private let before: (documents: Int, sequence: UInt64)
+
+    init(_ database: Database, before: (documents: Int, sequence: UInt64)) {
+      self.database = database
+      self.before = before
+    }
+
+    /// The number of such lines; 0 if others have written meanwhile, since their changes can't be told apart.
+    func count(lines: Int, saved: Int) throws -> Int {
+      // Mostly all are new.
+      guard try database.documentCount != before.documents + lines else { return 0 }
+      var changed = 0
+      try database.forEachChange(since: before.sequence) { _ in
+        changed += 1
+        return true
+      }
+      guard try database.lastSequence == before.sequence + UInt64(saved) else { return 0 }
+      return max(0, saved - changed)
     }
   }
 
@@ -216,6 +250,11 @@ struct ImportCommand: Subcommand {
   }
 
   private func importCBLite2(_ output: StandardOutput) throws {
+    if file.hasSuffix(".touchstone") || file.hasSuffix(".touchstone/") {
+      throw UsageError(
+        "\(file) is a database of Touchstone; 'touchstone sync' brings its documents into another one, and 'touchstone copy' "
+          + "and 'touchstone backup' make another one of it")
+    }
     let (database, isNew) = try opened()
     var isDone = false
     defer { if isNew, !isDone, (try? database.documentCount) == 0 { Self.remove(database) } }
@@ -239,21 +278,17 @@ struct ImportCommand: Subcommand {
     UsageError("\(file == "-" ? "standard input" : file): line \(line): \(message)")
   }
 
-  private func save(_ record: Record, in database: Database, line: Int) throws {
+  /// Saves a document. Returns false if nothing changed.
+  private func save(_ record: Record, in database: Database, line: Int) throws -> Bool {
     let id = record.idString ?? DocumentID.random()
     do {
       if let exported = try ExportedDocument(record.json) {
-        try exported.save(id, in: database)
-      } else {
-        try database.restore(id, json: record.json)
+        return try exported.save(id, in: database)
       }
+      try database.restore(id, json: record.json)
+      return true
     } catch  where ExitStatus(error) == .usage {
       throw fault("\(error)", line: line)
     }
   }
 }
-    if file.hasSuffix(".touchstone") || file.hasSuffix(".touchstone/") {
-      throw UsageError(
-        "\(file) is a database of Touchstone; 'touchstone sync' brings its documents into another one, and 'touchstone copy' "
-          + "and 'touchstone backup' make another one of it")
-    }
