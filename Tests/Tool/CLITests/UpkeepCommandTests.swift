@@ -172,6 +172,15 @@ import TestSupport
       expect(read > 7 && read <= 10, "\(read)")
       try expect(tool.succeed("schema", "db", "--all", "--json").json()["sampled"] as? Int, equals: 39)
       try expect(tool("schema", "db", "--all", "--sample", "3").status, equals: 2)
+      let none = try tool("schema", "db", "geoo")
+      expect(none.status == 1 && none.output == "", "\(none.output)")
+      expect(
+        none.errors, equals: "touchstone schema: no document has the property 'geoo' (did you mean geo?)\n")
+      let sampled = try tool("schema", "db", "--sample", "3", "nothing", "--json")
+      expect(sampled.status, equals: 1)
+      try expect((sampled.json()["properties"] as? [Any])?.count, equals: 0)
+      expect(
+        sampled.errors.contains(" documents of 39 has the property 'nothing'"), "\(sampled.errors)")
     }
   }
 

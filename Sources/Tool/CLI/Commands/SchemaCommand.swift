@@ -18,7 +18,8 @@ struct SchemaCommand: Subcommand {
     notes: """
       A sample is spread evenly over the order of the last changes. [] stands for the items of an array. With
       --json, there is one object: documents, sampled, complete (false if there are more properties than are
-      kept, 2,000) and properties, each with path, documents and types.
+      kept, 2,000) and properties, each with path, documents and types. If no document that was read has
+      PROPERTY, the status is 1.
       """)
 
   private let database: DatabaseArguments
@@ -41,8 +42,12 @@ struct SchemaCommand: Subcommand {
     Interrupt.listen()
     let database = try database.open()
     let schema = try SampledSchema(of: database, limit: sample) { Interrupt.isRequested }
-    try schema.print(below: property, asJSON: asJSON, to: output)
     try database.close()
+    do { try schema.print(below: property, asJSON: asJSON, to: output) } catch is Refusal
+      where Interrupt.isRequested
+    {
+      // The rest might have the property.
+    }
     if Interrupt.isRequested { throw Interrupted("\(schema.sampled) documents were read") }
   }
 }

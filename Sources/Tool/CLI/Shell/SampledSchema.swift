@@ -103,7 +103,8 @@ struct SampledSchema {
 }
 
 extension SampledSchema {
-  /// Prints a table of the properties, or one JSON object. `prefix` limits it to a property and what is below it.
+  /// Prints a table of the properties, or one JSON object. `prefix` limits it to a property and what is below it. Throws a
+  /// `Refusal` if no document that was read has that.
   func print(below prefix: String? = nil, asJSON: Bool = false, to output: StandardOutput) throws {
     let shown = properties.filter { property in
       guard let prefix else { return true }
@@ -119,8 +120,10 @@ extension SampledSchema {
       let object: JSONObjectText = [
         "documents": documentCount, "sampled": sampled, "complete": !isIncomplete, "properties": rows,
       ]
-      return try output.line(object.jsonText)
+      try output.line(object.jsonText)
+      return try checkIsFound(prefix, shown)
     }
+    try checkIsFound(prefix, shown)
     var table = TextTable([("property", .left), ("documents", .right), ("types", .left)])
     for property in shown {
       let total = property.types.values.reduce(0, +)
@@ -135,6 +138,16 @@ extension SampledSchema {
     let counts = "\(TextTable.grouped(sampled)) of \(TextTable.grouped(documentCount))"
     StandardError.line(
       "read \(counts) documents" + (isIncomplete ? "; there are more properties than are shown" : ""))
+  }
+
+  private func checkIsFound(_ prefix: String?, _ shown: [Property]) throws {
+    guard let prefix, shown.isEmpty else { return }
+    let hint = Suggestions.hint(for: prefix, among: properties.map(\.path))
+    let counts =
+      sampled == documentCount
+      ? "no document has the property '\(prefix)'"
+      : "none of \(TextTable.grouped(sampled)) documents of \(TextTable.grouped(documentCount)) has the property '\(prefix)'"
+    throw Refusal(counts + hint)
   }
 
   /// A part in percent: at least "<1 %" and at most ">99 %" unless it is nothing or all.
