@@ -55,6 +55,10 @@ import TestSupport
         "query", "db", text, "--param", "t=hotel", "--param", "from=A", "--format", "csv"
       ).output
       expect(csv, equals: "name,n,tags\r\n\"Apple, \"\"Droid\"\"\",2,\r\nZoo,,\"[\"\"x\"\"]\"\r\n")
+      try expect(
+        tool.succeed("query", "db", text, "--param", "t=hotel", "--param=from=\"\"", "--json").output,
+        equals: rows)
+      try expect(tool("query", "db", text, "--json", "--format", "csv").status, equals: 2)
       // A row of one empty field isn't an empty line, which readers skip.
       let one = try tool.succeed(
         "query", "db", "SELECT n FROM db WHERE type = $t ORDER BY name", "--param", "t=hotel", "--format",

@@ -28,7 +28,7 @@ struct QueryCommand: Subcommand {
   static let usage = Usage(
     "query", "Runs a N1QL query",
     positionals: [DatabaseArguments.database, text],
-    options: [QueryParameter.option, format, rowLimit, timeLimit, explain, dryRun]
+    options: [QueryParameter.option, format, DatabaseArguments.json, rowLimit, timeLimit, explain, dryRun]
       + DatabaseArguments.readingOptions,
     examples: [
       "touchstone query travel 'SELECT name FROM _ WHERE type = $t LIMIT 10' --param t=hotel",
@@ -43,8 +43,8 @@ struct QueryCommand: Subcommand {
       A statement that changes documents does so in one transaction, and prints the rows of RETURNING. The number of
       changed documents is printed on standard error.
 
-      The default format is table on a terminal and json otherwise. EXPLAIN ANALYZE runs the query and shows the
-      rows and the time of each step. docs/query.md describes the language.
+      The default format is table on a terminal and json otherwise. --json means --format json. EXPLAIN ANALYZE runs
+      the query and shows the rows and the time of each step. docs/query.md describes the language.
       """)
 
   private let database: DatabaseArguments
@@ -59,7 +59,12 @@ struct QueryCommand: Subcommand {
     database = try DatabaseArguments(arguments)
     text = try arguments.required(Self.text)
     parameters = try QueryParameter.values(arguments)
-    format = try arguments.value(Self.format) ?? .standard
+    let asJSON = arguments[DatabaseArguments.json]
+    let format = try arguments.value(Self.format)
+    guard !asJSON || format == nil || format == .json else {
+      throw UsageError("give either --json or --format \(format?.rawValue ?? "")")
+    }
+    self.format = format ?? (asJSON ? .json : .standard)
     explains = arguments[Self.explain]
     isDryRun = arguments[Self.dryRun]
     limits = try Self.limits(arguments)
