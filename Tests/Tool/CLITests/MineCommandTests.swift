@@ -33,6 +33,8 @@ import TestSupport
     expect(queries[1].text.hasPrefix("SELECT COUNT(*)") && queries[1].text.hasSuffix("AND 12"))
     guard case .value(let definition) = queries[0].indexes[0].definition else { return expect(Bool(false)) }
     expect(definition.text, equals: "type, LOWER(name) WHERE type = 'hotel'")
+    try expect(
+      QueryFile("\u{FEFF}" + Self.queries, name: "q").queries.map(\.name), equals: queries.map(\.name))
     let more = try QueryFile(
       """
       -- index: r.stars UNNEST reviews AS r

@@ -217,6 +217,78 @@ import TestSupport
     }
   }
 
+  @Test func rowsGoToAFileUntilTheyDoNot() throws {
+    try withDatabase { tool in
+      try tool.write("SELECT 5 AS read;\nSELECT 6 AS read;\n", to: "read.n1ql")
+      let script = """
+        .once "one file.json"
+        SELECT 1 AS once;
+        SELECT 2 AS here;
+        .output all.csv
+        .mode csv
+        SELECT 3 AS there;
+        .engine
+        .once inner.csv
+        SELECT 4 AS four;
+        SELECT 7 AS after;
+        .output again.csv
+        SELECT 8 AS again;
+        .output
+        .once read.csv
+        .read read.n1ql
+        """
+      try expect(
+        tool.succeed("shell", "db", input: script).output, equals: "{\"here\":2}\nafter\r\n7\r\nread\r\n6\r\n"
+      )
+      try expect(tool.read("one file.json"), equals: "{\"once\":1}\n")
+      let all = try tool.read("all.csv")
+      expect(all.hasPrefix("there\r\n3\r\nsqlite (SQLite ") && all.hasSuffix(")\n"), "\(all)")
+      try expect(tool.read("inner.csv"), equals: "four\r\n4\r\n")
+      try expect(tool.read("again.csv"), equals: "again\r\n8\r\n")
+      try expect(tool.read("read.csv"), equals: "read\r\n5\r\n")
+      for (line, reason) in [
+        (".output nothing/x", "nothing/x: can't be written: No such file or directory"),
+        (".once", ".once needs the name of one file"), (".output a b", ".output needs the name of one file"),
+        (".once | less", ".once takes no program; "), (".output |less", ".output takes no program; "),
+      ] {
+        let result = try tool("shell", "db", input: line + "\nSELECT 1 AS one;\n")
+        expect(result.status == 2 && result.output == "", "\(line): \(result.status) \(result.output)")
+        expect(result.errors.contains(reason), "\(line): \(result.errors)")
+      }
+    }
+  }
+
+  @Test func aFileThatCannotBeWrittenDoesNotEndTheShell() throws {
+    try withDatabase { tool in
+      let shell = try PseudoTerminal(tool, "shell", "db", "--format", "table")
+      try shell.wait(for: "db> ")
+      shell.type(".output /dev/full\n")
+      try shell.wait(for: "db> ")
+      shell.type("SELECT 1 AS one;\n")
+      try shell.wait(for: "error: /dev/full: can't be written: No space left on device\ndb> ")
+      shell.type(".once rows.txt\n")
+      try shell.wait(for: "db> ")
+      shell.type("SELECT 2 AS two;\n")
+      try shell.wait(for: "db> ")
+      shell.type("SELECT 3 AS three;\n")
+      // At the prompt: before it, the terminal itself would take the key.
+      try shell.wait(for: "three\n3\ndb> ")
+      shell.type("\u{4}")
+      try expect(shell.end(), equals: 0)
+      // Without what a terminal shows in bold.
+      try expect(tool.read("rows.txt"), equals: "two\n2\n")
+    }
+  }
+
+  @Test func aScriptMayBeginWithTheMarkOfWindows() throws {
+    try withDatabase { tool in
+      try expect(
+        tool.succeed("shell", "db", input: "\u{FEFF}SELECT 1 AS one;\r\n.mode csv\r\nSELECT 2 AS two;")
+          .output,
+        equals: "{\"one\":1}\ntwo\r\n2\r\n")
+    }
+  }
+
   @Test func aScriptStopsAtItsFirstErrorWithItsPlaceAndStatus() throws {
     try withDatabase { tool in
       try tool.write(

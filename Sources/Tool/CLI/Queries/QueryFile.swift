@@ -33,6 +33,7 @@ struct QueryFile {
   init(_ text: String, name: String) throws {
     self.text = text
     var parser = Parser(name)
+    let text = text.hasPrefix("\u{FEFF}") ? text.dropFirst() : text[...]
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
       try parser.add(String(line.last == "\r" ? line.dropLast() : line))
     }

@@ -77,9 +77,12 @@ final class InputLines: LineSource {
 
   private func text(_ line: ArraySlice<UInt8>) throws -> String {
     number += 1
-    guard
-      let text = String(validating: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
-    else { throw UsageError("\(name ?? ""):\(number): the line isn't UTF-8") }
+    var line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+    // What editors of Windows put before UTF-8.
+    if number == 1, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
+    guard let text = String(validating: line, as: UTF8.self) else {
+      throw UsageError("\(name ?? ""):\(number): the line isn't UTF-8")
+    }
     return text
   }
 

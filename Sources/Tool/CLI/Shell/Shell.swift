@@ -11,7 +11,11 @@ struct ScriptFailure: Error, CustomStringConvertible {
 /// What the shell knows while it runs: a database, and how rows are printed.
 final class Shell {
   let database: Database
-  let output: StandardOutput
+  /// Where rows and what commands show are written: standard output, or the file of `.output` or `.once`.
+  private(set) var output: StandardOutput
+  private let standardOutput: StandardOutput
+  /// Whether the file is for one statement only.
+  private var isOnce = false
   let signals: ShellSignals
   var format: RowFormat
   var parameters: [String: JSONValue]
@@ -41,6 +45,14 @@ final class Shell {
     self.limits = limits
     self.keepsGoing = keepsGoing
     self.output = output
+    standardOutput = output
+  }
+
+  /// Writes what follows to a file, or to standard output again if `path` is nil; with `once` only what the next statement shows.
+  func write(to path: String?, once: Bool = false) throws {
+    try output.flush()
+    output = try path.map { try StandardOutput(path: $0) } ?? standardOutput
+    isOnce = once
   }
 
   /// Runs all statements. Throws the first error, but for those of a person at a terminal, who sees them.
@@ -77,12 +89,12 @@ final class Shell {
         guard !signals.isEnding else { throw Interrupted("the shell was ended") }
         reader.reset()
         typed = []
-        try output.line("^C")
-        try output.flush()
+        try standardOutput.line("^C")
+        try standardOutput.flush()
       case .end:
         if let statement = reader.end() { try perform(statement, of: lines) }
         // The prompt's line ends before what follows.
-        if lines.name == nil { try output.line("") }
+        if lines.name == nil { try standardOutput.line("") }
         return
       case .line(let line):
         let text = lines.name == nil && !reader.isInside ? ShellCommands.spelled(line) : line
@@ -99,6 +111,11 @@ final class Shell {
   }
 
   private func perform(_ statement: ShellStatement, of lines: some LineSource) throws {
+    let file = isOnce ? output : nil
+    defer {
+      // Unless the statement has chosen another file.
+      if output === file { (output, isOnce) = (standardOutput, false) }
+    }
     do {
       switch statement.kind {
       case .query: try query(statement.text)
@@ -138,7 +155,10 @@ final class Shell {
       }
       try printer.print(query, parameters, cancellation) {
         // What follows has a line of its own.
-        if isTyped { try output.line("") }
+        if isTyped {
+          try standardOutput.line("")
+          try standardOutput.flush()
+        }
       }
     }
     guard showsTime else { return }

@@ -68,6 +68,16 @@ enum ShellCommands {
       shell.format = format
     },
     ShellDotCommand(
+      "once", "FILE", "Writes what the next statement shows to a file", completion: .files
+    ) { shell, words in
+      try shell.write(to: file(words, of: ".once"), once: true)
+    },
+    ShellDotCommand(
+      "output", "[FILE]", "Writes what follows to a file, or here again", completion: .files
+    ) { shell, words in
+      try shell.write(to: words.isEmpty ? nil : file(words, of: ".output"))
+    },
+    ShellDotCommand(
       "param", "[NAME=VALUE|clear]", "Sets the value of $NAME: JSON, otherwise a string; or lists all",
       completion: .words(["clear"]), takesLine: true
     ) { shell, words in try parameter(words.first, shell) },
@@ -120,8 +130,6 @@ enum ShellCommands {
     "headers": ".mode chooses how rows are printed",
     "dump": "'touchstone export DB' writes all documents",
     "import": "'touchstone import DB FILE' saves the documents of a file",
-    "output": "'touchstone query DB QUERY > FILE' writes rows to a file",
-    "once": "'touchstone query DB QUERY > FILE' writes rows to a file",
     "open": "'touchstone shell DB' opens another database",
   ]
 
@@ -144,6 +152,15 @@ enum ShellCommands {
 
   private static func none(_ words: [String]) throws {
     if let extra = words.first { throw UsageError("unexpected argument '\(extra)'") }
+  }
+
+  /// The name of a file to write. Other shells take a program after `|`.
+  private static func file(_ words: [String], of command: String) throws -> String {
+    guard words.first?.first != "|" else {
+      throw UsageError("\(command) takes no program; 'touchstone query DB QUERY | PROGRAM' does that")
+    }
+    guard words.count == 1 else { throw UsageError("\(command) needs the name of one file") }
+    return words[0]
   }
 
   /// The value of `on` or `off`; without one, the opposite of what is set.

@@ -73,7 +73,7 @@ struct RowPrinter {
   func end() throws {
     guard format == .table else { return }
     var lines = table.lines
-    if !lines.isEmpty { lines[0] = Style.output.bold(lines[0]) }
+    if !lines.isEmpty { lines[0] = output.style.bold(lines[0]) }
     try output.lines(lines)
   }
 

@@ -5,14 +5,40 @@ import Datasets
   import Glibc
 #endif
 
-/// Standard output for results. It is buffered; `flush()` writes it. On a terminal, control characters in it are escaped.
+/// Standard output for results, or a file in its place. It is buffered; `flush()` writes it. On a terminal, control characters in
+/// it are escaped.
 final class StandardOutput {
   private var buffer: [UInt8] = []
   private static let bufferBytes = 64 << 10
+  private let descriptor: Int32
+  /// The name in errors.
+  private let name: String
+  private let isTerminal: Bool
+  /// How headings are written.
+  let style: Style
 
-  init() { buffer.reserveCapacity(Self.bufferBytes + 4_096) }
+  init() {
+    descriptor = STDOUT_FILENO
+    name = "standard output"
+    isTerminal = Self.isTerminal
+    style = .output
+    buffer.reserveCapacity(Self.bufferBytes + 4_096)
+  }
 
-  /// Whether it is a terminal.
+  /// Makes the file at `path`, or empties it.
+  init(path: String) throws {
+    descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+    guard descriptor >= 0 else {
+      throw DatasetError(.ioError, "can't be written: \(String(cString: strerror(errno)))", path: path)
+    }
+    name = path
+    isTerminal = isatty(descriptor) == 1
+    style = .plain
+  }
+
+  deinit { if descriptor != STDOUT_FILENO { close(descriptor) } }
+
+  /// Whether standard output is a terminal.
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
   /// Adds `text` and a newline.
@@ -39,17 +65,17 @@ final class StandardOutput {
   }
 
   func flush() throws {
-    if Self.isTerminal { buffer = TerminalText.escaped(buffer) }
+    if isTerminal { buffer = TerminalText.escaped(buffer) }
     var written = 0
     defer { buffer.removeAll(keepingCapacity: true) }
     while written < buffer.count {
       let count = buffer.withUnsafeBytes {
-        Glibc.write(STDOUT_FILENO, $0.baseAddress.map { $0 + written }, $0.count - written)
+        Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, $0.count - written)
       }
       if count < 0 && errno == EINTR { continue }
       guard count > 0 else {
         throw DatasetError(
-          .ioError, "can't be written: \(String(cString: strerror(errno)))", path: "standard output")
+          .ioError, "can't be written: \(String(cString: strerror(errno)))", path: name)
       }
       written += count
     }

@@ -14,6 +14,9 @@ struct Style {
   /// The style of standard error.
   static let errors = Style(isTerminal: StandardError.isTerminal)
 
+  /// That of a file.
+  static let plain = Style(isTerminal: false)
+
   private init(isTerminal: Bool) {
     isOn =
       isTerminal && EnvironmentVariable.value("NO_COLOR") == nil
