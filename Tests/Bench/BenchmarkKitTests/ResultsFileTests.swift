@@ -125,6 +125,38 @@ struct ResultsFileTests {
     expect(lines[2].contains("threads=4"))
   }
 
+  @Test func longParametersThatRowsHaveInCommonAreSaidOnce() throws {
+    let mix = "read=80,update=15,query=5,distribution=zipfian"
+    func results(_ threads: [Int]) throws -> [WorkloadResult] {
+      let mixes: [Parameters] = threads.map {
+        ["operations": .string(mix), "seconds": 20, "rate": 500, "threads": .integer($0)]
+      }
+      let workloads = ([["index": "all"]] + mixes).map { parameters in
+        Workload(
+          suite: "mine", name: parameters.count == 1 ? "hotels" : "mix", summary: "", parameters: parameters,
+          operations: 1_000
+        ) { _ in Trial(run: { .seconds(0.1) }) }
+      }
+      return try ran(workloads, on: ["lmdb", "sqlite"], rounds: 3)
+    }
+    func lines(_ threads: [Int]) throws -> [String] {
+      let lines = try ResultsTable(results(threads), engines: ["lmdb", "sqlite"]).text()
+        .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+      expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
+      return lines
+    }
+    let one = try lines([4])
+    expect(one[1].hasPrefix("hotels  index=all  100 µs"), "\(one)")
+    expect(one[2].hasPrefix("mix                100 µs"), "\(one)")
+    expect(
+      Array(one[3...6]),
+      equals: ["", "mix: operations=\(mix), rate=500,", "  seconds=20, threads=4", ""], "\(one)")
+    let two = try lines([1, 4])
+    expect(two[2].hasPrefix("mix     threads=1  ") && two[3].hasPrefix("mix     threads=4  "), "\(two)")
+    expect(
+      Array(two[4...7]), equals: ["", "mix: operations=\(mix), rate=500,", "  seconds=20", ""], "\(two)")
+  }
+
   @Test func summarySaysWhoWonAtWhichDurability() throws {
     let text = ResultsSummary(try results(), engines: ["lmdb", "sqlite"], durability: "normal").text()
     expect(text.contains("durability normal"))

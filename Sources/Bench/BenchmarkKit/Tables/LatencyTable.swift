@@ -22,12 +22,13 @@ package struct LatencyTable {
   /// The lines of the table. Each cell is the median over the runs.
   package func text() -> String {
     var table = TextTable(["latency", "", ""] + LatencyTable.names)
+    let parameters = ParameterColumn(results)
     var last = ""
     for result in results {
       let isSame = result.label == last
       last = result.label
       table.add(
-        [isSame ? "" : result.workload, isSame ? "" : result.parameters.text, result.engine]
+        [isSame ? "" : result.workload, isSame ? "" : parameters.text(result), result.engine]
           + Metric.latencies.map { Format.duration(result.metrics[$0.metric]?.median ?? 0) })
     }
     return table.text

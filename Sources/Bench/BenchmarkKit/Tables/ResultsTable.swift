@@ -17,7 +17,10 @@ public struct ResultsTable {
     var lines: [String] = []
     for suite in results.map(\.suite).firstOccurrences() {
       if !lines.isEmpty { lines.append("") }
-      lines += TextTable(suite, results.filter { $0.suite == suite }, engines: engines, cell: cell).lines
+      let rows = results.filter { $0.suite == suite }
+      lines += TextTable(suite, rows, engines: engines, cell: cell).lines
+      let notes = ParameterColumn(rows).notes
+      if !notes.isEmpty { lines += [""] + notes }
     }
     let first = engines.first ?? ""
     lines.append("")

@@ -26,8 +26,9 @@ package struct TextTable {
     cell: (_ engine: String, _ row: [WorkloadResult]) -> String
   ) {
     self.init([title, ""] + engines)
+    let parameters = ParameterColumn(results)
     for row in results.rows {
-      add([row[0].workload, row[0].parameters.text] + engines.map { cell($0, row) })
+      add([row[0].workload, parameters.text(row[0])] + engines.map { cell($0, row) })
     }
   }
 

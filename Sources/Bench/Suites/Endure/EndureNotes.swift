@@ -17,12 +17,14 @@ enum EndureNotes {
 
   /// A line for each result: what a user feels, what it costs, and what the library did meanwhile.
   static func tables(_ results: [WorkloadResult]) -> [Remarks.Table] {
-    let rows = results.filter { $0.metrics[.longestStall] != nil }.map { result in
+    let results = results.filter { $0.metrics[.longestStall] != nil }
+    let parameters = ParameterColumn(results)
+    let rows = results.map { result in
       func cell(_ metric: Metric, _ format: (Double) -> String) -> String {
         result.metrics[metric].map { format($0.median) } ?? "-"
       }
       return [
-        result.label, result.engine, Format.ratio(result.metrics.opsPerSecond.median),
+        parameters.label(result), result.engine, Format.ratio(result.metrics.opsPerSecond.median),
         cell(.latencyP50, Format.duration), cell(.latencyP99, Format.duration),
         cell(.longestStall) { $0 > 0 ? Format.duration($0) : "none" },
         cell(.diskWriteAmplification, Format.ratio),
