@@ -51,7 +51,7 @@ struct ExportCommand: Subcommand {
 
       A .cblite2 database contains whole revision trees, tombstones, expirations, local documents and blobs. It has
       no indexes and isn't encrypted. Revision IDs that the format doesn't allow (3-foo) are replaced and reported.
-      --json prints the report as JSON.
+      --json prints the report as JSON. The status is 1 if documents or blobs are missing.
       """)
 
   private let database: DatabaseArguments
@@ -101,8 +101,12 @@ struct ExportCommand: Subcommand {
     Interrupt.listen()
     let database = try database.open()
     if format == .cblite2 {
-      try exportCBLite2(database, output)
-      return try database.close()
+      let report = try exportCBLite2(database, output)
+      try database.close()
+      guard report.details.isEmpty else {
+        throw Refusal("not everything could be exported: what is missing is listed")
+      }
+      return
     }
     guard file != "-" else {
       _ = try write(database, to: ByteWriter(path: "-"), isStraight: true)
@@ -123,7 +127,9 @@ struct ExportCommand: Subcommand {
     try database.close()
   }
 
-  private func exportCBLite2(_ database: Database, _ output: StandardOutput) throws {
+  private func exportCBLite2(
+    _ database: Database, _ output: StandardOutput
+  ) throws -> CBLite2ExportReport {
     var progress = Progress("export", unit: "documents")
     defer { progress.end() }
     let report = try database.exportCBLite2(to: file) { count in
@@ -132,6 +138,7 @@ struct ExportCommand: Subcommand {
     }
     progress.end()
     try output.lines(asJSON ? [report.json] : report.lines)
+    return report
   }
 
   /// Writes the documents, and returns their number.
