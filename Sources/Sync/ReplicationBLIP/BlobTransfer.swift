@@ -6,6 +6,7 @@ import Documents
 import Replication
 import Storage
 import Synchronization
+import Touchstone
 
 #if canImport(Glibc)
   import Glibc
@@ -183,7 +184,16 @@ struct BlobTransfer: Sendable {
     } catch let error as ReplicationError {
       request.reply(error.reply)
     } catch {
-      request.reply(ReplicationError(.http, 404, "the blob isn't here").reply)
+      request.reply(failure(error).reply)
+    }
+  }
+
+  /// What is answered for a blob that can't be given. A failure to read it that isn't its own may pass.
+  private static func failure(_ error: any Error) -> ReplicationError {
+    switch (error as? any TouchstoneError)?.kind {
+    case .notFound: ReplicationError(.http, 404, "the blob isn't here")
+    case .corrupt: ReplicationError(.http, 404, "the blob is damaged here")
+    default: ReplicationError(.http, 503, "the blob can't be read now")
     }
   }
 

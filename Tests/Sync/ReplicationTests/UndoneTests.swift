@@ -154,6 +154,39 @@ import Touchstone
     try expect(other.document("refused") == nil)
   }
 
+  @Test(
+    "a document whose blob can't be read here is pushed once it can", arguments: [false, true], [false, true])
+  func unreadableBlob(byBLIP: Bool, isDamaged: Bool) throws {
+    let (local, other) = (try databases.open(.lmdb), try databases.open(.sqlite))
+    let blob = try local.makeBlob([UInt8](repeating: 7, count: 10_000))
+    try local.save("blob", ["blob": blob.jsonValue])
+    try local.save("plain", [:])
+    let folder = local.path + "/Attachments"
+    let files = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".blob") }
+    expect(files.count, equals: 1)
+    let file = URL(filePath: folder + "/" + (files.first ?? ""))
+    let bytes = try Data(contentsOf: file)
+    try FileManager.default.removeItem(at: file)
+    if isDamaged { try Data("other bytes".utf8).write(to: file) }
+    func push() throws -> Outcome {
+      var configuration = ReplicatorConfiguration(
+        local, ReplicatorTarget(byBLIP ? pipeConnector(other) : LocalConnector(other)))
+      configuration.direction = .push
+      configuration.maximumRetries = 0
+      return try run(configuration)
+    }
+    for _ in 0..<2 {
+      let outcome = try push()
+      expect(outcome.failed.keys.sorted(), equals: ["blob"])
+      expect(outcome.documents.filter(\.isUndone).map(\.id), equals: ["blob"])
+    }
+    try? FileManager.default.removeItem(at: file)
+    try bytes.write(to: file)
+    try expect(push().failed.isEmpty)
+    try expect(other.open(blob).length, equals: 10_000)
+    try expect(other.document("blob") != nil && other.document("plain") != nil)
+  }
+
   @Test("an error is a refusal only if it says something about the document") func refusals() {
     let refusals: [(ReplicationError.Domain, [Int])] = [
       (.http, [400, 401, 403, 404, 409, 413, 415]), (.blip, [404]), (.liteCore, [5, 15, 29]),

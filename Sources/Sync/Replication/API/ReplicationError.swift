@@ -132,6 +132,12 @@ public struct ReplicationError: Error, Sendable, Hashable, CustomStringConvertib
     }
   }
 
+  /// Whether it says that something isn't there. As the answer to a pushed revision that names blobs, it is about a blob that this side
+  /// couldn't give, or that was removed on the other side before the revision was stored: nothing is wrong with the document.
+  var isAbsence: Bool {
+    domain == .http && code == 404 || domain == .touchstone && code == ErrorKind.notFound.rawValue
+  }
+
   /// A validation function's refusal is an HTTP 403. `forbidden` and `unauthorized` are about the files.
   private static let refusals: Set<ErrorKind> = [
     .badRequest, .notFound, .conflict, .duplicate, .tooLarge,

@@ -58,18 +58,19 @@ extension Session {
       if !unavailable.isEmpty { peer.unavailable(unavailable) }
       guard !revisions.isEmpty else { continue }
       let bytes = revisions.map(\.revision.body.byteCount)
+      let mayNameBlobs = revisions.map(\.revision.body.mightNameBlob)
       push?.hasSent = true
       push?.sent += revisions.count
       push?.sentBytes += bytes.reduce(0, +)
       let items = sent
       peer.send(revisions) { [weak self] answers in
         guard let self else { return }
-        let answered = answers.compactMap { answer in
-          items.indices.contains(answer.index)
-            ? Answered(
-              item: items[answer.index], bytes: bytes[answer.index], error: answer.error,
-              isUndone: answer.isUndone)
-            : nil
+        let answered = answers.compactMap { answer -> Answered? in
+          guard items.indices.contains(answer.index) else { return nil }
+          let lacksBlob = mayNameBlobs[answer.index] && answer.error?.isAbsence == true
+          return Answered(
+            item: items[answer.index], bytes: bytes[answer.index], error: answer.error,
+            isUndone: answer.isUndone || lacksBlob)
         }
         let isFirst = waitingAnswers.withLock { waiting in
           defer { waiting += answered }
