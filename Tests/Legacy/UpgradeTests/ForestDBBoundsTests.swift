@@ -68,7 +68,7 @@ import TestSupport
     let database = try SketchedDatabase()
     let sketch = try database.sketch()
     func text(_ megabytes: Int) -> String {
-      "{\"b\":\"\(String(repeating: "x", count: megabytes << 20))\"}"
+      "{\"b\":\"\(String(decoding: [UInt8](repeating: 0x78, count: megabytes << 20), as: UTF8.self))\"}"
     }
     try sketch.put("twenty", Sketch.tree(1, text(20)))
     try sketch.put("thirty", Sketch.tree(1, text(30)))

@@ -197,14 +197,15 @@ import TestSupport
   @Test("leave out a document whose record begins at the end of a block and is damaged", arguments: [1, 2])
   func rest(_ version: Int) throws {
     let payload = version == 1 ? 4_095 : 4_080
+    let lengths = 3_850..<4_050
+    var random = SeededGenerator(seed: 3)
+    let letters = (0..<lengths.upperBound).map { _ in UInt8.random(in: 0x61...0x7A, using: &random) }
     for wanted in [5, 10, 15] {
       let database = try SketchedDatabase()
       var place = 0
       // The record before is as long as it has to be.
-      for length in 3_850..<4_050 {
-        var random = SeededGenerator(seed: 3)
-        let letters = (0..<length).map { _ in UInt8.random(in: 0x61...0x7A, using: &random) }
-        let text = String(decoding: letters, as: UTF8.self)
+      for length in lengths {
+        let text = String(decoding: letters[..<length], as: UTF8.self)
         let sketch = try database.sketch(version)
         try sketch.put("a", Sketch.tree(1))
         try sketch.commit(isFlushed: true)

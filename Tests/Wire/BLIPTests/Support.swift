@@ -25,7 +25,7 @@ func bytes(_ hex: String) -> [UInt8] {
 func utf8(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 func randomBytes(_ count: Int, _ random: inout SeededGenerator) -> [UInt8] {
-  (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+  random.bytes(count)
 }
 
 /// The error of a call that ends a session; nil if it throws none.
