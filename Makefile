@@ -40,7 +40,7 @@ ENGINES ?= sqlite lmdb sqlcipher lmdb-encrypted
 FILTER ?=
 # Seconds after which a test that says nothing is taken for hung: it is named, and killed with its process. 0: never.
 HUNG_AFTER ?= $(if $(SANITIZE),0,900)
-# Processes of tests at the same time; by default three for each core.
+# Processes of tests at the same time; by default four for each core.
 JOBS ?=
 # The first seed of `make simulate`.
 SIMULATION_SEED ?= $(shell date +%s)
@@ -271,9 +271,15 @@ define build-tests
 	run_tests() {
 	  $(SCRATCH)/release/test-runner $(SCRATCH)/release/TouchstonePackageTests.xctest \
 	    --weights Tests/weights.txt --logs $(SCRATCH)/test-logs --hung-after $(HUNG_AFTER) \
-	    $(if $(JOBS),--jobs $(JOBS)) "$$@"
+	    $(if $(JOBS),--jobs $(JOBS)) $(IN_MEMORY) "$$@"
 	}
 endef
+
+# The suites that are about disks.
+ON_DISK := ColdSuite|DatabaseFolderReplace
+# The temporary files of short runs are in memory, where there is room. IN_MEMORY= puts them on the disk.
+IN_MEMORY ?= $(if $(SANITIZE)$(TOUCHSTONE_LONG),,--in-memory --on-disk '$(ON_DISK)')
+test-long: IN_MEMORY :=
 
 # What is run on strict engines (docs/testing.md): their conformance, and the suites above the engines, whose databases are
 # on them when TOUCHSTONE_STRICT=1.

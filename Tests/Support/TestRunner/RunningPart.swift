@@ -15,13 +15,16 @@ final class RunningPart {
   /// The seconds of processor time that the process took, with all that it has started and waited for; 0 until it has ended.
   private(set) var processorSeconds = 0.0
 
-  init(_ part: Plan.Part, binary: String, log: String) throws {
+  /// Starts it. Its temporary files are in `temporary`. What processes of the run can share is in `shared`.
+  init(_ part: Plan.Part, binary: String, log: String, temporary: String, shared: String) throws {
     self.part = part
     self.log = log
     guard FileManager.default.createFile(atPath: log, contents: nil),
       let file = FileHandle(forWritingAtPath: log)
     else { throw RunnerError("can't write \(log)") }
     var launch = part.run.launch(binary, ["--filter", part.filter])
+    launch.environment["TMPDIR"] = temporary
+    launch.environment["TOUCHSTONE_SHARED"] = shared
     launch.output = .descriptor(file.fileDescriptor)
     launch.errors = .descriptor(file.fileDescriptor)
     process = try withExtendedLifetime(file) { try SpawnedProcess(launch) }

@@ -9,7 +9,8 @@ import System
 
 let usage = """
   usage: test-runner BINARY [--jobs N] [--weights FILE] [--save-weights] [--logs DIRECTORY]
-                     [--hung-after SECONDS] [--only REGEX] [--filter REGEX] [--skip REGEX]
+                     [--hung-after SECONDS] [--in-memory] [--on-disk REGEX]
+                     [--only REGEX] [--filter REGEX] [--skip REGEX]
                      [--strict-filter REGEX --strict-skip REGEX]
 
   Runs the tests of BINARY, a built test bundle. With --strict-filter, also those on strict engines.
@@ -18,6 +19,8 @@ let usage = """
     --weights FILE   the seconds of each suite: the longest begin first. --save-weights writes the file
     --logs DIR       where each process has its log
     --hung-after S   a test that takes longer is killed, with its process, and named; 0: never (default 900)
+    --in-memory      the temporary files of tests are in memory, if it has room
+    --on-disk REGEX  but not those of the suites that match it
   """
 
 struct Options {
@@ -27,6 +30,8 @@ struct Options {
   var savesWeights = false
   var logs = FileManager.default.temporaryDirectory.path
   var hungAfter = 900.0
+  var isInMemory = false
+  var onDisk: String?
   var only: String?
   var filter: String?
   var skip: String?
@@ -53,6 +58,8 @@ struct Options {
       case "--save-weights": savesWeights = true
       case "--logs": logs = try value(argument) { $0 }
       case "--hung-after": hungAfter = try value(argument) { Double($0) }
+      case "--in-memory": isInMemory = true
+      case "--on-disk": onDisk = try expression(argument)
       case "--only": only = try expression(argument)
       case "--filter": filter = try expression(argument)
       case "--skip": skip = try expression(argument)
@@ -91,8 +98,14 @@ func runTests(_ options: Options) throws -> Bool {
   guard plan.testCount > 0 else { throw RunnerError("no test is selected") }
   try FileManager.default.createDirectory(
     atPath: options.logs, withIntermediateDirectories: true)
+  let disk = try RunDirectory(in: FileManager.default.temporaryDirectory.path)
+  defer { disk.remove() }
+  let memory = options.isInMemory ? RunDirectory.inMemory() : nil
+  defer { memory?.remove() }
+  let onDisk = try options.onDisk.map { try Regex($0) }
   print(
-    "\(plan.testCount) tests in \(plan.parts.count) processes, \(options.jobs) at the same time")
+    "\(plan.testCount) tests in \(plan.parts.count) processes, \(options.jobs) at the same time, "
+      + "with files \(memory == nil ? "on the disk" : "in memory")")
 
   var report = Report()
   var waiting = plan.parts.enumerated().map { $0 }[...]
@@ -101,7 +114,12 @@ func runTests(_ options: Options) throws -> Bool {
   while !waiting.isEmpty || !running.isEmpty {
     while running.count < options.jobs, let (number, part) = waiting.popFirst() {
       let log = "\(options.logs)/\(part.run.name.isEmpty ? "test" : part.run.name)-\(number).log"
-      running.append(try RunningPart(part, binary: options.binary, log: log))
+      let needsDisk = onDisk.map { expression in part.suites.contains { $0.contains(expression) } } ?? false
+      let directory = needsDisk ? disk : memory ?? disk
+      running.append(
+        try RunningPart(
+          part, binary: options.binary, log: log, temporary: directory.path,
+          shared: (memory ?? disk).path))
     }
     // What was printed is seen at once, in a pipe too.
     fflush(nil)
