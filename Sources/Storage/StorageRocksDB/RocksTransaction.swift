@@ -132,7 +132,8 @@ final class RocksBatch: FlatWrite {
       guard rocksdb_writebatch_wi_count(batch) > 0 else { return false }
       var count = 0
       let value = try RocksError.checked("can't read", library.path) {
-        rocksdb_writebatch_wi_get_from_batch(batch, library.batchOptions, key.characters, key.count, &count, $0)
+        rocksdb_writebatch_wi_get_from_batch(
+          batch, library.batchOptions, key.characters, key.count, &count, $0)
       }
       guard let value else { return false }
       rocksdb_free(value)
