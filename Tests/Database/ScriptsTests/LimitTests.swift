@@ -60,7 +60,7 @@ import Testing
 
   @Test("Deep recursion is an exception of its document")
   func recursion() throws {
-    let context = try language().open(
+    let context = try language(seconds: 60).open(
       designDocument: design([
         "calls": "function (doc) { (function f() { f(); })(); }",
         "nests": "function (doc) { var a = []; for (var i = 0; i < 1e5; i++) a = [a]; emit(a, 1); }",
@@ -145,7 +145,7 @@ import Testing
     let before = try sockets()
     let rounds = 40
     for _ in 0..<rounds {
-      let language = language()
+      let language = language(seconds: 60)
       let context = try language.open(designDocument: design(["x": "function (doc) { emit(1, 1); }"]))
       try expect(context.map(batch("{}"), views: [0]).rowCount(document: 0, view: 0), equals: 1)
       let first = try #require(language.process.processID)
