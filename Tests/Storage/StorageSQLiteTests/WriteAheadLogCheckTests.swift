@@ -11,9 +11,13 @@ import TestTools
   private func connect(_ path: String, _ library: String) throws -> Connection {
     let connection = try Connection(
       path, library: Library.load(library), flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
-    // A raw key, which needs no stretching.
-    let key = String(repeating: "5a", count: 32)
-    if library == Library.sqlcipherPath { try connection.execute("PRAGMA key = \"x'\(key)'\"") }
+    if library == Library.sqlcipherPath {
+      // A raw key, which needs no stretching. SQLCipher's pages have a pragma of their own, and don't survive SQLite's.
+      let key = String(repeating: "5a", count: 32)
+      try connection.execute("PRAGMA key = \"x'\(key)'\"; PRAGMA cipher_page_size = 1024")
+    } else {
+      try connection.execute("PRAGMA page_size = 1024")
+    }
     return connection
   }
 
@@ -25,7 +29,7 @@ import TestTools
     defer { connection.close() }
     try connection.execute(
       """
-      PRAGMA page_size = 1024; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a, b);
+      PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a, b);
       PRAGMA wal_checkpoint(TRUNCATE)
       """)
     for statement in statements { try connection.execute(statement) }
