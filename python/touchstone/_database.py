@@ -35,7 +35,6 @@ from ._errors import BusyError, Error, MisuseError, NotFoundError
 from ._handles import Process
 from ._library import (
     MapCallback,
-    ProgressCallback,
     RevisionValue,
     _ErrorPointer,
     call,
@@ -100,6 +99,8 @@ _give_buffer = _buffers.append
 _SMALL, _LARGE = 1 << 16, 1 << 20
 
 _open: "weakref.WeakSet[Database]" = weakref.WeakSet()
+#: All databases that live, closed ones too: the library has a handle for each.
+_living: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
 class Database(MutableMapping[str, Document]):
@@ -134,10 +135,13 @@ class Database(MutableMapping[str, Document]):
         #: The map functions of views, which C calls until the database is closed.
         self._maps: Dict[str, Any] = {}
         _open.add(self)
+        _living.add(self)
 
     # The handle
 
     def _open_handle(self) -> int:
+        if Process.is_forked:
+            raise Process.refusal()
         if self._is_closed:
             raise MisuseError("the database is closed", code="closed")
         return self._handle
@@ -154,6 +158,8 @@ class Database(MutableMapping[str, Document]):
         """Closes the database. What still reads or observes it ends first: on other threads, loops over its rows raise
         :class:`MisuseError`. Calls that run there have two seconds to end, then this raises :class:`BusyError`, and the database
         stays open. A second call does nothing."""
+        if Process.is_forked:
+            raise Process.refusal()
         if not self._is_closed:
             self._end("touchstone_close")
 
@@ -933,15 +939,17 @@ def _raw_of(row: Mapping[str, Any]) -> bytes:
 
 
 def _after_fork() -> None:
-    """In a child, looks whether the library refuses its calls. If it does, nothing waits for locks of the parent's threads."""
-    status = lib.touchstone_convert(None, 0, None, 0, ProgressCallback(), None, None)
-    if status != MisuseError.kind:
+    """In a child of a process with databases, lets no call come to the library, and nothing wait for locks of the parent's threads."""
+    living = list(_living)
+    if not living:
         return
     Process.is_forked = True
     _observing.forget_locks()
-    for database in list(_open):
+    for database in living:
         database._lock = threading.RLock()
         database._batch_thread = None
+        # Reads look at this alone.
+        database._is_closed = True
 
 
 if hasattr(os, "register_at_fork"):

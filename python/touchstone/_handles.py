@@ -12,11 +12,20 @@ from ._errors import MisuseError
 class Process:
     """What is known of this process.
 
-    After a fork in a process with handles the library refuses all calls. Locks of other threads are never released there, so
-    nothing waits for one.
+    After a fork in a process with databases, nothing calls the library, which would refuse that, and nothing waits for a lock:
+    those of other threads are never released there, nor are those of Swift's runtime, which even an error may need.
     """
 
     is_forked = False
+
+    @staticmethod
+    def refusal() -> MisuseError:
+        """What a call in a forked process raises."""
+        return MisuseError(
+            "the process was forked while it had databases open, so it can't use the library: open databases after the fork,"
+            ' or start the process anew (multiprocessing\'s "spawn")',
+            code="Misuse",
+        )
 
 
 class Handle:
@@ -38,7 +47,7 @@ class Handle:
 
     def __enter__(self) -> int:
         if Process.is_forked:
-            raise MisuseError("the process was forked while it had databases open, so it can't use the library", code="Misuse")
+            raise Process.refusal()
         with self._lock:
             if self.is_closed:
                 raise self.error()

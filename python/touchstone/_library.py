@@ -22,6 +22,7 @@ from ctypes import (
 from typing import Any, Optional
 
 from ._errors import KINDS, Error, IOFailure, NotFoundError
+from ._handles import Process
 
 INTERFACE = 1
 
@@ -216,6 +217,8 @@ _ErrorPointer = POINTER(ErrorValue)
 
 def call(name: str, *arguments: Any) -> int:
     """Calls a function whose last argument is an error, and raises that."""
+    if Process.is_forked:
+        raise Process.refusal()
     place = _ErrorPointer()
     result: int = getattr(lib, name)(*arguments, byref(place))
     if place:
@@ -243,6 +246,8 @@ _frees = {
 
 def handle(name: str, *arguments: Any) -> int:
     """Calls a function that makes a handle."""
+    if Process.is_forked:
+        raise Process.refusal()
     free = _frees[name[len("touchstone_") :]]
     place = _ErrorPointer()
     made = c_void_p()
@@ -259,6 +264,8 @@ def handle(name: str, *arguments: Any) -> int:
 
 def text(name: str, *arguments: Any) -> bytes:
     """Calls a function that hands out a text."""
+    if Process.is_forked:
+        raise Process.refusal()
     place = _ErrorPointer()
     bytes_, length = c_void_p(), c_size_t()
     try:
