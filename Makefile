@@ -430,11 +430,11 @@ test-failover: build ## Lets a cluster of PostgreSQL under Patroni fail while se
 	@Tests/Whole/Failover/failover $(SCRATCH)/release/touchstone --rounds $(ROUNDS)
 
 # RocksDB and WiredTiger, where the build has them, for lists of engines.
-AND_OTHERS = $(foreach engine,$(filter rocksdb wiredtiger,$(TOUCHSTONE_ENGINES)),$(comma)$(engine))
+AND_OTHERS = $(subst $(space),,$(foreach engine,$(filter rocksdb wiredtiger,$(TOUCHSTONE_ENGINES)),$(comma)$(engine)))
 
 bench: build ## Weighs SQLite, LMDB, SQLCipher and, where installed, RocksDB and WiredTiger, in under four minutes
 	@mkdir -p results/local
-	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher$(subst $(space),,$(AND_OTHERS)) \
+	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher$(AND_OTHERS) \
 	  --work-directory $(SCRATCH) --output results/local/bench.json
 
 bench-full: build ## Runs all suites, in under forty minutes on two cores: results/local/SUITE.json and report/
@@ -444,7 +444,7 @@ bench-full: build ## Runs all suites, in under forty minutes on two cores: resul
 	  echo "bench-full: $$suite, from $$(date +%T)"
 	  samples=$(SAMPLES)
 	  case $$suite in
-	    travel) options="--engines sqlite,lmdb,sqlcipher,lmdb-encrypted$(subst $(space),,$(AND_OTHERS))" ;;
+	    travel) options="--engines sqlite,lmdb,sqlcipher,lmdb-encrypted$(AND_OTHERS)" ;;
 	    endure) options="--duration 10"; samples=1 ;;
 	    scale) options="--scale-docs $(SCALE_DOCS)" ;;
 	    *) options= ;;
