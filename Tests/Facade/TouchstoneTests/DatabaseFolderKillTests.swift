@@ -42,6 +42,12 @@ import Touchstone
           + (["replace", "install"].contains(command) ? [source] : []) + [engine.rawValue])
     }
 
+    /// The number of changes to files that a process has made, as it says at its end.
+    static func changes(_ whole: ChildProcess) throws -> Int {
+      let line = whole.outputText.split(separator: "\n").first { $0.hasSuffix(" changes") }
+      return try #require(line.flatMap { Int($0.dropLast(8)) }, "\(whole.outputText) \(whole.errorText)")
+    }
+
     /// The marker of the database after a kill; nil if there is none. Either an open or a list tidies up.
     func state(lists: Bool, _ comment: Comment) throws -> String? {
       if lists {
@@ -75,10 +81,7 @@ import Touchstone
     let begun = Date()
     try expect(whole.wait(), equals: .exited(0), "\(whole.outputText)")
     let seconds = Date().timeIntervalSince(begun)
-    let changes = try #require(
-      whole.outputText.split(separator: "\n").first { $0.hasSuffix(" changes") }.flatMap {
-        Int($0.dropLast(8))
-      })
+    let changes = try Fixture.changes(whole)
     try expect(fixture.state(lists: true, "whole"), equals: "new")
     // Over all engines, 200 moments of each command: half of them before a change of files, mostly near the end, where
     // the names change.
@@ -119,10 +122,7 @@ import Touchstone
     try fixture.reset("replace")
     let whole = try fixture.start("replace")
     try whole.wait()
-    let changes = try #require(
-      whole.outputText.split(separator: "\n").first { $0.hasSuffix(" changes") }.flatMap {
-        Int($0.dropLast(8))
-      })
+    let changes = try Fixture.changes(whole)
     for last in stride(from: changes / 2, to: changes, by: isLong ? 1 : 9) {
       try fixture.reset("replace")
       for moment in [last, min(changes - 1, last + 3)] {
@@ -142,10 +142,7 @@ import Touchstone
     try fixture.reset("replace")
     let whole = try fixture.start("replace")
     try whole.wait()
-    let changes = try #require(
-      whole.outputText.split(separator: "\n").first { $0.hasSuffix(" changes") }.flatMap {
-        Int($0.dropLast(8))
-      })
+    let changes = try Fixture.changes(whole)
     var old = 0
     // The last changes: the description gets its name, and the old files are removed. A directory has many.
     for last in max(0, changes - (isLong || !isShared(engine) ? 40 : 12))..<changes {
