@@ -62,7 +62,7 @@ final class DatabaseRequester: Sendable {
       client.collect(request, limit: limit) { [self] result in
         ended()
         if !once, let wait = wait(result, attempt), !isClosed {
-          _ = timer.schedule(after: wait) { [self] in ask(request, limit: limit, attempt: attempt + 1, done) }
+          timer.schedule(after: wait) { [self] in ask(request, limit: limit, attempt: attempt + 1, done) }
           return
         }
         done(result.mapError { ReplicationError(end: $0) })
@@ -141,7 +141,7 @@ final class DatabaseRequester: Sendable {
 
   /// Runs something after the pause that follows so many failures, or after that which the server wishes.
   func afterPause(_ attempts: Int, _ error: ReplicationError, _ body: @escaping @Sendable () -> Void) {
-    _ = timer.schedule(after: max(error.retryAfter ?? 0, pause(attempts - 1)), body)
+    timer.schedule(after: max(error.retryAfter ?? 0, pause(attempts - 1)), body)
   }
 }
 

@@ -147,7 +147,7 @@ private final class Deadlines: Sendable {
 
   private func schedule(_ time: UInt64) {
     let now = DispatchTime.now().uptimeNanoseconds
-    _ = timer.schedule(after: Double(time > now ? time - now : 0) / 1e9) { [self] in check(time) }
+    timer.schedule(after: Double(time > now ? time - now : 0) / 1e9) { [self] in check(time) }
   }
 
   private func check(_ time: UInt64) {

@@ -78,7 +78,7 @@ final class RepeatedRun<Rows: Sendable & Equatable>: Sendable {
     guard let delay else { return }
     guard delay > .zero else { return worker.enqueue { [weak self] in self?.refresh() } }
     let (seconds, attoseconds) = delay.components
-    _ = SystemTimer().schedule(after: Double(seconds) + Double(attoseconds) / 1e18) { [weak self] in
+    SystemTimer().schedule(after: Double(seconds) + Double(attoseconds) / 1e18) { [weak self] in
       guard let self else { return }
       worker.enqueue { [weak self] in self?.refresh() }
     }

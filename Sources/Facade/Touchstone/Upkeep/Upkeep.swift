@@ -30,6 +30,9 @@ final class Upkeep: DocumentUpkeep {
     var wakes = Int64.max
     var isLooking = false
     var looksAgain = false
+    /// The next look for expirations, and the start of what earlier opens left.
+    var nextLook: TimerToken?
+    var start: TimerToken?
   }
 
   private let state = Lock(State())
@@ -69,7 +72,7 @@ final class Upkeep: DocumentUpkeep {
     // Work that earlier opens left. It starts later, because many opens are short.
     if policy.freePages != nil, fileBytes >= policy.minimumFreeBytes {
       let seconds = min(max(0, policy.quietSeconds), Upkeep.longestSleep)
-      _ = Upkeep.later.schedule(after: seconds) { [weak self] in self?.manyChangesWereMade() }
+      keep(\.start, Upkeep.later.schedule(after: seconds) { [weak self] in self?.manyChangesWereMade() })
     }
   }
 
@@ -78,8 +81,21 @@ final class Upkeep: DocumentUpkeep {
 
   /// Ends the work. Called after the engine has been closed.
   func close() {
-    state.withLock { $0.isClosed = true }
+    let tokens = state.withLock { state in
+      state.isClosed = true
+      return [state.nextLook.take(), state.start.take()]
+    }
+    for token in tokens { token?.cancel() }
     alarm.signal()
+  }
+
+  /// Keeps a token until the database is closed.
+  private func keep(_ place: WritableKeyPath<State, TimerToken?>, _ token: TimerToken) {
+    let isClosed = state.withLock { state in
+      state[keyPath: place] = token
+      return state.isClosed
+    }
+    if isClosed { token.cancel() }
   }
 
   /// Milliseconds since 1970.
@@ -92,11 +108,12 @@ final class Upkeep: DocumentUpkeep {
   // MARK: Expiration
 
   private func lookLater() {
-    _ = Upkeep.later.schedule(after: Upkeep.longestSleepOfClock) { [weak self] in
+    let token = Upkeep.later.schedule(after: Upkeep.longestSleepOfClock) { [weak self] in
       guard let self, !state.withLock({ $0.isClosed }) else { return }
       timer.enqueue { [weak self] in self?.lookForExpirations() }
       lookLater()
     }
+    keep(\.nextLook, token)
   }
 
   /// Begins to wait for expirations that another process has set.

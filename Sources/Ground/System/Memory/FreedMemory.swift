@@ -25,7 +25,7 @@ package enum FreedMemory {
       return !isScheduled
     }
     guard isFirst else { return }
-    _ = SystemTimer().schedule(after: delay) {
+    SystemTimer().schedule(after: delay) {
       workers.enqueue {
         isScheduled.withLock { $0 = false }
         giveBack()

@@ -3,6 +3,7 @@ package protocol CallTimer: Sendable {
   /// Seconds since some time.
   var now: Double { get }
   /// Calls `body` after that many seconds, unless the token is cancelled first. It must not wait.
+  @discardableResult
   func schedule(after seconds: Double, _ body: @escaping @Sendable () -> Void) -> TimerToken
 }
 
@@ -28,6 +29,7 @@ package struct SystemTimer: CallTimer {
     return Double(seconds) + Double(attoseconds) / 1e18
   }
 
+  @discardableResult
   package func schedule(after seconds: Double, _ body: @escaping @Sendable () -> Void) -> TimerToken {
     let nanoseconds = Int64(min(max(0, seconds), Self.longestDelay) * 1e9)
     return TimerThread.shared.schedule(at: .now + .nanoseconds(nanoseconds), body)
@@ -47,6 +49,8 @@ private final class TimerThread: Sendable {
     var entries: [Entry] = []
     var next: UInt64 = 0
     var isRunning = false
+    /// When the thread looks at the entries again. A time that has passed: it is about to.
+    var wakes = ContinuousClock.now
   }
 
   static let shared = TimerThread()
@@ -58,18 +62,19 @@ private final class TimerThread: Sendable {
   private let workers = Workers()
 
   func schedule(at time: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) -> TimerToken {
-    let (number, isFirst) = state.withLock { state in
+    let (number, starts, wakes) = state.withLock { state in
       state.next += 1
-      let place = state.entries.firstIndex { $0.time > time } ?? state.entries.count
+      // Most new entries are the last ones.
+      let place = state.entries.lastIndex { $0.time <= time }.map { $0 + 1 } ?? 0
       state.entries.insert(Entry(number: state.next, time: time, body: body), at: place)
       defer { state.isRunning = true }
-      return (state.next, !state.isRunning)
+      return (state.next, !state.isRunning, time < state.wakes)
     }
-    if isFirst { workers.enqueue { [self] in run() } } else { isChanged.signal() }
+    if starts { workers.enqueue { [self] in run() } } else if wakes { isChanged.signal() }
     return TimerToken { [self] in
       // It is released outside of the lock.
       let entry = state.withLock { state in
-        state.entries.firstIndex { $0.number == number }.map { state.entries.remove(at: $0) }
+        state.entries.lastIndex { $0.number == number }.map { state.entries.remove(at: $0) }
       }
       withExtendedLifetime(entry) {}
     }
@@ -79,6 +84,7 @@ private final class TimerThread: Sendable {
     while true {
       let (due, sleep) = state.withLock { state -> ([Entry], Double?) in
         let now = ContinuousClock.now
+        state.wakes = now
         let count = state.entries.firstIndex { $0.time > now } ?? state.entries.count
         let due = state.entries.takeFirst(count)
         guard let next = state.entries.first else {
@@ -86,12 +92,14 @@ private final class TimerThread: Sendable {
           return (due, nil)
         }
         let (seconds, attoseconds) = (next.time - now).components
-        return (due, Double(seconds) + Double(attoseconds) / 1e18)
+        let sleep = min(Double(seconds) + Double(attoseconds) / 1e18, Self.longestSleep)
+        if due.isEmpty { state.wakes = now + .seconds(sleep) }
+        return (due, sleep)
       }
       for entry in due { entry.body() }
       if !due.isEmpty { continue }
       guard let sleep else { return }
-      _ = isChanged.wait(seconds: min(sleep, Self.longestSleep))
+      _ = isChanged.wait(seconds: sleep)
     }
   }
 }

@@ -208,7 +208,7 @@ final class ReaderPool: Sendable {
     state.lastRound += 1
     state.ends = 0
     round.store(state.lastRound, ordering: .relaxed)
-    _ = timer.schedule(after: Self.roundSeconds) { [weak self] in self?.endRound() }
+    timer.schedule(after: Self.roundSeconds) { [weak self] in self?.endRound() }
   }
 
   private func endRound() {

@@ -58,7 +58,7 @@ final class WriterSnapshot: @unchecked Sendable {
       state.isHeld = connection.holdSnapshot()
       guard state.isHeld, !state.isTimed else { return }
       state.isTimed = true
-      _ = timer.schedule(after: ReaderPool.roundSeconds) { [weak self] in self?.endRound() }
+      timer.schedule(after: ReaderPool.roundSeconds) { [weak self] in self?.endRound() }
     }
   }
 
