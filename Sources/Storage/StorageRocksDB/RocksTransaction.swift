@@ -149,11 +149,11 @@ final class RocksBatch: FlatWrite {
 
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
     let isNew = try !contains(key)
-    try add(key, value)
+    try set(key, value)
     return isNew
   }
 
-  func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws {
+  func set(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws {
     bytes += key.count + value.count
     guard bytes <= Self.maximumBytes else {
       throw StorageError(
@@ -164,7 +164,7 @@ final class RocksBatch: FlatWrite {
 
   func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
     guard try !contains(key) else { return false }
-    try add(key, value)
+    try set(key, value)
     return true
   }
 

@@ -14,6 +14,8 @@ import StorageFlat
 final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   let messages: WiredMessages
   let wired: WiredSettings
+  /// The open directory, for `WiredLog`.
+  private let folder: Int32
   private let isReadOnly: Bool
   private let isNew: Bool
   private var connection: UnsafeMutablePointer<WT_CONNECTION>?
@@ -45,11 +47,13 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     isReadOnly = options.isReadOnly
     isNew = directory.closedSequence == 0
     wired = try WiredSettings(options)
+    folder = Glibc.open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     try open()
   }
 
   /// An engine that was replaced while snapshots were open isn't closed by anyone else.
   deinit {
+    if folder >= 0 { Glibc.close(folder) }
     // A connection that can't be closed goes on using the messages.
     if connection != nil, (try? checkNoneIsStuck()) == nil { return }
     closeConnection()
@@ -211,7 +215,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   /// Makes sure that the disk has room for a commit of so many bytes.
   func reserveLog(_ bytes: Int) throws {
     let unwritten = min(sessions.withLock { $0.committedBytes }, 2 * wired.checkpointLogBytes)
-    try WiredLog(directory: messages.path).reserve(
+    try WiredLog(directory: messages.path, folder: folder).reserve(
       bytes, spare: unwritten, isBuffered: bytes <= wired.bufferedRecordBytes)
   }
 
@@ -236,7 +240,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     }
     if unmeasured >= wired.logFileBytes {
       unmeasured = 0
-      limitLog(session)
+      limitLog(session, after: bytes)
     }
   }
 
@@ -252,12 +256,12 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   }
 
   /// Writes a checkpoint if the log is twice as long as it should be: a writer can be faster than the thread of
-  /// WiredTiger's that writes them, and then the log would grow without end.
-  private func limitLog(_ session: WiredSession) {
-    guard let bytes = try? WiredLog(directory: messages.path).bytes(), bytes > 2 * wired.checkpointLogBytes
-    else {
-      return
-    }
+  /// WiredTiger's that writes them, and then the log would grow without end. The last commit isn't counted: that thread
+  /// has only just heard of it, and a writer of one large transaction needn't wait.
+  private func limitLog(_ session: WiredSession, after commit: Int) {
+    guard let bytes = try? WiredLog(directory: messages.path).bytes(),
+      bytes > 2 * wired.checkpointLogBytes + commit
+    else { return }
     // The commit is done. If this fails, WiredTiger gives up, and the next transaction opens the files anew.
     try? session.writeCheckpoint()
   }
@@ -272,6 +276,30 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
       throw error
     }
     try write.commit()
+  }
+
+  /// A bulk cursor writes the pages of the table one after another, without the cache. It needs a table that is just made: even
+  /// a read of an empty one spoils it.
+  func fill(_ next: () throws -> FlatEntry?) throws {
+    let idle = sessions.withLock { sessions in
+      defer { (sessions.readers, sessions.writer) = ([], nil) }
+      return sessions.readers + [sessions.writer].compactMap(\.self)
+    }
+    for session in idle { session.close() }
+    let session = try session(writes: true)
+    var isLoaded = false
+    do {
+      if try session.drop() {
+        try session.create(wired.tableSettings)
+        try session.load(next)
+        isLoaded = true
+      }
+    } catch {
+      noteFailure(session)
+      throw error
+    }
+    giveBack(session)
+    if !isLoaded { try fillByTransactions(next) }
   }
 
   // MARK: Maintenance

@@ -11,6 +11,8 @@ import Storage
 /// a full disk. So a commit is refused before that.
 struct WiredLog {
   let directory: String
+  /// The open directory: the system needn't look for its path before each commit. -1: it isn't open.
+  var folder: Int32 = -1
   /// What must be left on the disk in any case: WiredTiger begins files of the log.
   private static let spareBytes = 1 << 20
 
@@ -18,7 +20,7 @@ struct WiredLog {
   /// write to the table.
   func reserve(_ bytes: Int, spare: Int, isBuffered: Bool) throws {
     var disk = statvfs()
-    if statvfs(directory, &disk) == 0 {
+    if (folder < 0 ? statvfs(directory, &disk) : fstatvfs(folder, &disk)) == 0 {
       let (free, needed) = (UInt64(disk.f_bavail) * UInt64(disk.f_frsize), Self.spareBytes + spare + bytes)
       guard free >= needed else {
         throw StorageError(

@@ -1,5 +1,10 @@
 import CWiredTiger
 import Storage
+import StorageFlat
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// A session of WiredTiger, with cursors that are used again. One thread at a time uses it.
 final class WiredSession {
@@ -13,6 +18,8 @@ final class WiredSession {
   /// session can't be closed either, and closing the connection would wait for it forever.
   private(set) var isStuck = false
   private var idle: [Cursor] = []
+  /// A cursor whose inserts replace values.
+  private var idleSetter: Cursor?
   private static let maximumIdle = 8
 
   init(_ connection: UnsafeMutablePointer<WT_CONNECTION>, _ messages: WiredMessages, writes: Bool) throws {
@@ -36,6 +43,14 @@ final class WiredSession {
   func create(_ settings: String) throws {
     try messages.check(
       session.pointee.create(session, WiredSettings.table, settings), "can't make the table")
+  }
+
+  /// Removes the table. No session has a cursor. Returns false if a thread of WiredTiger's is looking at it.
+  func drop() throws -> Bool {
+    let result = session.pointee.drop(session, WiredSettings.table, nil)
+    guard result != EBUSY else { return false }
+    try messages.check(result, "can't remove the table")
+    return true
   }
 
   func begin() throws {
@@ -79,12 +94,32 @@ final class WiredSession {
     }
   }
 
+  /// Fills the table, which is just made, with entries in the order of their keys.
+  func load(_ next: () throws -> FlatEntry?) throws {
+    let cursor = try open("bulk")
+    do {
+      while let (key, value) = try next() {
+        cwt_set_key(cursor, key.baseAddress, key.count)
+        cwt_set_value(cursor, value.baseAddress, value.count)
+        try messages.check(cursor.pointee.insert(cursor), "can't write")
+      }
+    } catch {
+      _ = cursor.pointee.close(cursor)
+      throw error
+    }
+    try messages.check(cursor.pointee.close(cursor), "can't write")
+  }
+
   /// A cursor over the table that no one else uses.
   func cursor() throws -> Cursor {
     if let cursor = idle.popLast() { return cursor }
+    return try open("overwrite=false")
+  }
+
+  private func open(_ settings: String) throws -> Cursor {
     var cursor: Cursor?
     try messages.check(
-      session.pointee.open_cursor(session, WiredSettings.table, nil, "overwrite=false", &cursor),
+      session.pointee.open_cursor(session, WiredSettings.table, nil, settings, &cursor),
       "can't open a cursor")
     guard let cursor else { throw StorageError(.engineFailure, "can't open a cursor", path: messages.path) }
     return cursor
@@ -103,6 +138,17 @@ final class WiredSession {
       try messages.check(cwt_get_statistic(cursor, number, &value), "can't read a statistic")
       return Int(value)
     }
+  }
+
+  /// A cursor whose inserts replace values, which no one else uses. There is one at a time.
+  func setter() throws -> Cursor {
+    if let cursor = idleSetter.take() { return cursor }
+    return try open("overwrite=true")
+  }
+
+  func giveBack(setter: Cursor) {
+    guard setter.pointee.reset(setter) == 0 else { return isStuck = true }
+    idleSetter = setter
   }
 
   func giveBack(_ cursor: Cursor) {

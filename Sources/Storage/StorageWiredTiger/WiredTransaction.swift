@@ -48,6 +48,7 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
   /// About what the transaction takes in the log.
   private var bytes = 0
   private var writing: WiredSession.Cursor?
+  private var setting: WiredSession.Cursor?
 
   /// The transaction ends with `commit` or `abort`.
   override func end() {}
@@ -84,10 +85,11 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
 
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
     try note(key)
-    return try set(key, value)
+    return try write(key, value)
   }
 
-  private func set(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
+  /// Returns whether there was no value.
+  private func write(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
     if try addIfNew(key, value) { return true }
     try count(key, value.count)
     let cursor = try cursor(at: key)
@@ -106,8 +108,15 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
     return true
   }
 
-  func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws {
-    _ = try put(key, value)
+  /// One search, where `put` may take two.
+  func set(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws {
+    try note(key)
+    try count(key, value.count)
+    let cursor = try setting ?? session.setter()
+    setting = cursor
+    cwt_set_key(cursor, key.baseAddress, key.count)
+    cwt_set_value(cursor, value.baseAddress, value.count)
+    try session.messages.check(cursor.pointee.insert(cursor), "can't write")
   }
 
   func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
@@ -154,7 +163,7 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
   }
 
   func commit() throws {
-    giveBackCursor()
+    giveBackCursors()
     guard bytes > 0 else { return rollBack() }
     do { try library.reserveLog(bytes) } catch {
       rollBack()
@@ -169,7 +178,7 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
   }
 
   func abort() {
-    giveBackCursor()
+    giveBackCursors()
     rollBack()
   }
 
@@ -178,9 +187,10 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
     library.giveBack(session)
   }
 
-  private func giveBackCursor() {
+  private func giveBackCursors() {
     if let writing { session.giveBack(writing) }
-    writing = nil
+    if let setting { session.giveBack(setter: setting) }
+    (writing, setting) = (nil, nil)
   }
 }
 

@@ -264,9 +264,6 @@ package final class FlatEngine: EngineMaintenance {
 
   /// A unit for statistics: the libraries have blocks of many sizes.
   private static let pageBytes = 4_096
-  /// The number of bytes after which a backup commits.
-  private static let backupBatchBytes = 1 << 20
-
   /// Copies the entries of a snapshot into a new directory.
   package func backup(to path: String) throws {
     try using {
@@ -294,25 +291,17 @@ package final class FlatEngine: EngineMaintenance {
     let iterator = try source.base.iterator(
       from: lower, to: FlatKey.prefix(min(FlatKey.maximumNumber, source.catalog.lastNumber + 1)))
     defer { iterator.close() }
-    var isOnEntry = try lower.withUnsafeBytes { try iterator.seek($0) }
-    while isOnEntry {
-      let write = try base.beginWrite()
-      do {
-        var bytes = 0
-        while isOnEntry, bytes < Self.backupBatchBytes {
-          let (key, value) = try iterator.entry()
-          guard let number = key.number(UInt32.self) else { break }
-          let isDropped =
-            number == 0 ? key.ownKey.first == UInt8(ascii: "d") : source.catalog.names[Int(number)] == nil
-          if !isDropped { try write.add(key, value) }
-          bytes += key.count + value.count
-          isOnEntry = try iterator.next()
-        }
-      } catch {
-        write.abort()
-        throw error
+    var isAtStart = true
+    try base.fill {
+      while try isAtStart ? lower.withUnsafeBytes({ try iterator.seek($0) }) : iterator.next() {
+        isAtStart = false
+        let (key, value) = try iterator.entry()
+        guard let number = key.number(UInt32.self) else { continue }
+        let isDropped =
+          number == 0 ? key.ownKey.first == UInt8(ascii: "d") : source.catalog.names[Int(number)] == nil
+        if !isDropped { return (key, value) }
       }
-      try write.commit()
+      return nil
     }
   }
 

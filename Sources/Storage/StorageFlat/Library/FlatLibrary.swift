@@ -35,6 +35,11 @@ package protocol FlatLibrary: AnyObject, Sendable {
   /// reads the entries any more, except in older snapshots.
   func removeRange(from lower: [UInt8], to upper: [UInt8], record: [UInt8]) throws
 
+  /// Writes entries into the library, which is new, empty, and open for a bulk load. `next` lends them in the order of
+  /// their keys, each until its next call, and nil at the end. Nothing else uses the library meanwhile. After a failure
+  /// the directory is of no use.
+  func fill(_ next: () throws -> FlatEntry?) throws
+
   /// A number that grows with every commit and survives `close`; 0 if the library has none.
   var sequence: UInt64 { get }
   /// Whether `compact` can return unused space to the file system.
@@ -49,6 +54,38 @@ package protocol FlatLibrary: AnyObject, Sendable {
   /// Syncs what was written without a log, and closes the files. No transaction is open. Returns whether all commits are in files that
   /// are synced: after a failure the last ones may be in a log only that wasn't.
   func close() throws -> Bool
+}
+
+/// Lent bytes of an entry.
+package typealias FlatEntry = (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)
+
+/// The number of bytes after which `fill` commits.
+private let fillBatchBytes = 1 << 20
+
+extension FlatLibrary {
+  package func fill(_ next: () throws -> FlatEntry?) throws {
+    try fillByTransactions(next)
+  }
+
+  /// Fills the library with what any has: write transactions.
+  package func fillByTransactions(_ next: () throws -> FlatEntry?) throws {
+    var entry = try next()
+    while entry != nil {
+      let write = try beginWrite()
+      do {
+        var bytes = 0
+        while let (key, value) = entry, bytes < fillBatchBytes {
+          try write.set(key, value)
+          bytes += key.count + value.count
+          entry = try next()
+        }
+      } catch {
+        write.abort()
+        throw error
+      }
+      try write.commit()
+    }
+  }
 }
 
 /// A snapshot of a library.
@@ -89,7 +126,7 @@ package protocol FlatIterator: AnyObject {
   /// Moves to the previous entry. The iterator stands on one.
   func previous() throws -> Bool
   /// The key and the value of the entry, valid until the next move.
-  func entry() throws -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)
+  func entry() throws -> FlatEntry
   /// Frees what the iterator holds. Nothing is called afterwards.
   func close()
 }
@@ -98,8 +135,8 @@ package protocol FlatIterator: AnyObject {
 package protocol FlatWrite: FlatRead {
   /// Sets the value at a key. Returns whether there was none.
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
-  /// Sets the value at a key that has none. The caller knows that.
-  func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws
+  /// Sets the value at a key, and doesn't look whether there was one.
+  func set(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws
   /// Sets the value at a key if there is none. Returns whether it did.
   func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   /// Removes the entry at a key. Returns whether there was one.

@@ -18,7 +18,9 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   private var extents: FlatExtents
   private var changedCounts: Set<Int>
   /// The failure after which the transaction can't be committed.
-  private(set) var breakage: StorageError?
+  private(set) var breakage: StorageError? { didSet { isBroken = true } }
+  /// Whether there was one: a copy of an error for each write takes time.
+  private var isBroken = false
 
   init(_ engine: FlatEngine, _ write: any FlatWrite, _ state: State) {
     self.write = write
@@ -46,7 +48,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     guard lent == 0 else {
       throw StorageError(.bytesAreLent, "a write inside a closure that bytes of its transaction are lent to")
     }
-    if let breakage { throw breakage }
+    if isBroken, let breakage { throw breakage }
   }
 
   /// Calls the library. A failure breaks the transaction.
@@ -97,8 +99,8 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     }
     let keyspace = catalog.add(name, shape)
     changesKeyspaces = true
-    try put(FlatKey.keyspace(name), FlatKey.prefix(keyspace.number) + [shape.rawValue])
-    try put(FlatKey.lastNumber, FlatKey.prefix(keyspace.number))
+    try set(FlatKey.keyspace(name), FlatKey.prefix(keyspace.number) + [shape.rawValue])
+    try set(FlatKey.lastNumber, FlatKey.prefix(keyspace.number))
     extents.counts[keyspace.number] = 0
     changedCounts.insert(keyspace.number)
     return keyspace
@@ -116,12 +118,12 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
       _ = try FlatKey.keyspace(name).withUnsafeBytes { try write.delete($0) }
       _ = try FlatKey.count(keyspace.number).withUnsafeBytes { try write.delete($0) }
     }
-    try put(FlatKey.dropped(keyspace.number), [])
+    try set(FlatKey.dropped(keyspace.number), [])
   }
 
-  private func put(_ key: [UInt8], _ value: [UInt8]) throws {
-    _ = try changing {
-      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try write.put(key, $0) } }
+  private func set(_ key: [UInt8], _ value: [UInt8]) throws {
+    try changing {
+      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try write.set(key, $0) } }
     }
   }
 
@@ -129,7 +131,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   func writeCounts() throws {
     for number in changedCounts.sorted() {
       let count = UInt64(try count(number))
-      try put(FlatKey.count(number), withUnsafeBytes(of: count.bigEndian) { [UInt8]($0) })
+      try set(FlatKey.count(number), withUnsafeBytes(of: count.bigEndian) { [UInt8]($0) })
     }
   }
 
@@ -222,7 +224,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
         throw StorageError(
           .outOfOrder, "an appended key isn't greater than all others", path: engine.location)
       }
-      try changing { try value.withUnsafeBytes { try write.add(key, $0) } }
+      try changing { try value.withUnsafeBytes { try write.set(key, $0) } }
       extents.noteGreatest(key, in: number)
     }
     try change(number, by: 1)
