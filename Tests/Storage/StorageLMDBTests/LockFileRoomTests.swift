@@ -55,11 +55,16 @@ import TestTools
     }
   }
 
-  /// Whether a process has a lock of its own on a file, as the kernel lists them.
+  /// Whether a process has a lock of its own on a file, as the kernel lists them. A list that changes while it is read lacks
+  /// some locks, so it is read again.
   private func isLocked(_ path: String) throws -> Bool {
     var status = stat()
     #expect(stat(path, &status) == 0)
-    let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
-    return locks.split(separator: "\n").contains { $0.contains("POSIX") && $0.contains(":\(status.st_ino) ") }
+    return try (0..<100).contains { _ in
+      let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+      return locks.split(separator: "\n").contains {
+        $0.contains("POSIX") && $0.contains(":\(status.st_ino) ")
+      }
+    }
   }
 }
