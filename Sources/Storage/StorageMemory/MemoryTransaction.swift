@@ -116,6 +116,7 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
   }
 
   var lineage: UInt64? { queue.lineage }
+  var turn: UInt64? { queue.turn }
 
   /// Does nothing. The engine ends the transaction.
   override func end() {}

@@ -15,6 +15,23 @@ extension ConformanceSuite {
       }
     },
 
+    Behaviour("turns of an engine object follow each other") { _, engine in
+      func turn(failing: Bool = false) throws -> UInt64? {
+        var turn: UInt64?
+        do {
+          try engine.write { (transaction: any WriteTransaction) throws -> Void in
+            turn = transaction.turn
+            if failing { throw DeliberateError(number: 1) }
+          }
+        } catch is DeliberateError {}
+        return turn
+      }
+      guard let first = try turn() else { return }
+      try expectEqual(turn(), first + 1, "the turn after a body")
+      try expectEqual(turn(failing: true), first + 2, "the turn of a body that throws")
+      try expectEqual(turn(), first + 3, "the turn after it")
+    },
+
     Behaviour("the lineage changes when another process commits", needs: [.sharing]) { suite, engine in
       try Counters.make(engine)
       guard var last = try lineage(engine) else { return }

@@ -60,6 +60,7 @@ private final class RecordingTransaction: WriteTransaction {
   func entryCount(of keyspace: Keyspace) throws -> EntryCount { try transaction.entryCount(of: keyspace) }
   func end() {}
   var lineage: UInt64? { get throws { try transaction.lineage } }
+  var turn: UInt64? { transaction.turn }
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     try transaction.cursor(in: keyspace, range)
   }

@@ -118,6 +118,7 @@ final class ChecksummedWriteTransaction: ChecksummedReadTransaction, WriteTransa
   }
 
   var lineage: UInt64? { get throws { try base.lineage } }
+  var turn: UInt64? { base.turn }
 
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     let keyspace = try base.createKeyspace(name, shape: shape)

@@ -58,6 +58,8 @@ final class DocumentWriter {
   /// The last sequence according to the stored changes alone, 0 if unknown.
   @exclusivity(unchecked) private var newestChange: UInt64 = 0
   @exclusivity(unchecked) var mayHaveTombstones = true
+  /// What the last transaction has left. It holds in the next one of the same lineage.
+  @exclusivity(unchecked) private var left: Left?
   @exclusivity(unchecked) private var failure: (any Error)?
   /// The thread of the open transaction.
   let thread = ThreadChecker("the writer of documents")
@@ -104,7 +106,8 @@ final class DocumentWriter {
   func begin(
     _ transaction: any WriteTransaction, _ context: DocumentStore.Context, isObserved: Bool = false
   ) throws {
-    let state = try DocumentStore.State(transaction, context.keyspaces.meta)
+    let left = try takeLeft(by: transaction)
+    let state = try left?.state ?? DocumentStore.State(transaction, context.keyspaces.meta)
     // Another process, or a write that shares this commit, may have added keys.
     let base =
       state.sharedKeyCount > context.sharedKeys.count
@@ -115,9 +118,10 @@ final class DocumentWriter {
     }
     try resumeIndexes(state.indexGeneration, transaction, context)
     keys = SharedKeysBuilder(base)
-    mayHaveTombstones = try transaction.hasEntries(context.keyspaces.deleted)
+    mayHaveTombstones = try left?.mayHaveTombstones ?? transaction.hasEntries(context.keyspaces.deleted)
     self.state = state
-    newestChange = try DocumentStore.newestChange(transaction, context.keyspaces.changes)
+    newestChange =
+      try left?.newestChange ?? DocumentStore.newestChange(transaction, context.keyspaces.changes)
     let last = state.lastSequence(newestChange)
     lastSequence = last
     lastSequenceAtBegin = last
@@ -145,6 +149,33 @@ final class DocumentWriter {
     earliestExpiration = nil
     if !installedBlobs.isEmpty { installedBlobs = [] }
     if !claimedBlobs.isEmpty { claimedBlobs = [] }
+  }
+
+  /// What is read at the beginning of a transaction, and only this writer changes.
+  private struct Left {
+    /// Of the transaction that has left it.
+    let lineage, turn: UInt64
+    let state: DocumentStore.State
+    let newestChange: UInt64
+    let mayHaveTombstones: Bool
+  }
+
+  /// Returns what the last transaction has left, if `transaction` goes on where that one ended.
+  private func takeLeft(by transaction: any WriteTransaction) throws -> Left? {
+    guard let left else { return nil }
+    self.left = nil
+    return try left.turn &+ 1 == transaction.turn && left.lineage == transaction.lineage ? left : nil
+  }
+
+  /// Keeps what the open transaction leaves.
+  private func leave(_ state: DocumentStore.State, to transaction: any WriteTransaction) throws {
+    // The newest change isn't known when it was removed, or when one was stored below the last sequence.
+    guard newestChange > 0, !hasUnsequencedChanges, !hasChangedIndexes, let turn = transaction.turn,
+      let lineage = try transaction.lineage
+    else { return }
+    left = Left(
+      lineage: lineage, turn: turn, state: state, newestChange: newestChange,
+      mayHaveTombstones: mayHaveTombstones)
   }
 
   /// The last sequence before the transaction, and the last sequence including it.
@@ -214,10 +245,14 @@ final class DocumentWriter {
     try finishIndexes()
     // Most transactions leave the record unchanged, which saves writing one page for each.
     let isTold = lastSequence == newestChange || lastSequence == state.lowestLastSequence
-    guard !isTold || keys.hasAdditions || hasChangedIndexes else { return nil }
+    guard !isTold || keys.hasAdditions || hasChangedIndexes else {
+      try leave(state, to: openTransaction)
+      return nil
+    }
     state.lowestLastSequence = lastSequence
     state.sharedKeyCount = keys.count
     try state.write(openTransaction, context.keyspaces.meta)
+    try leave(state, to: openTransaction)
     guard keys.hasAdditions else { return nil }
     let sharedKeys = keys.snapshot()
     try openTransaction.put(Array("sharedKeys".utf8), sharedKeys.encoded(), in: context.keyspaces.meta)
@@ -226,6 +261,7 @@ final class DocumentWriter {
 
   /// Ends the transaction. `committing`: its body completed without an error.
   func end(committing: Bool) {
+    if !committing { left = nil }
     if let touched = indexes?.isTouched, touched || hasChangedIndexes {
       if committing, !hasChangedIndexes { indexes?.isTouched = false } else { indexes = nil }
     }

@@ -71,6 +71,8 @@ public final class GroupCommit: Sendable {
   /// Begins at random, so that two queues don't give out the same numbers.
   private let currentLineage = Atomic<UInt64>(UInt64.random(in: .min ... .max))
 
+  private let currentTurn = Atomic<UInt64>(0)
+
   private struct State {
     var isBusy = false
     var waiting = Line()
@@ -177,6 +179,9 @@ public final class GroupCommit: Sendable {
 
   /// See `WriteTransaction.lineage`.
   public var lineage: UInt64 { currentLineage.load(ordering: .relaxed) }
+
+  /// See `WriteTransaction.turn`. Only a body asks.
+  public var turn: UInt64 { currentTurn.load(ordering: .relaxed) }
 
   /// Changes the lineage. A driver calls this in `begin` or `beginMember`, when somebody else has committed
   /// since its last transaction. The queue does it when it loses what a body has left.
@@ -303,6 +308,7 @@ public final class GroupCommit: Sendable {
 
   private func running<Result>(on thread: UInt, _ body: () throws -> Result) rethrows -> Result {
     bodyThread.store(thread, ordering: .relaxed)
+    currentTurn.add(1, ordering: .relaxed)
     defer { bodyThread.store(0, ordering: .relaxed) }
     return try body()
   }

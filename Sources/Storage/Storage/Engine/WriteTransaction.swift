@@ -39,6 +39,14 @@ public protocol WriteTransaction: ReadTransaction, FastWrites {
   ///
   /// Default: nil. `GroupCommit` counts for engines that use it.
   var lineage: UInt64? { get throws }
+
+  /// The number of this transaction's body among all that the engine object has run. Nil: the engine doesn't count.
+  ///
+  /// A writer whose last body had the number before, in the same lineage, finds exactly what it left itself: nobody else
+  /// has used the engine object in between.
+  ///
+  /// Default: nil. `GroupCommit` counts for engines that use it.
+  var turn: UInt64? { get }
 }
 
 /// Writes of sorted entries that an engine may replace with a faster implementation. The defaults use only
@@ -97,6 +105,8 @@ extension FastWrites where Self: WriteTransaction {
 extension WriteTransaction {
   /// Nil: nothing may be remembered.
   public var lineage: UInt64? { nil }
+  /// Nil: the engine doesn't count.
+  public var turn: UInt64? { nil }
 
   /// Calls `put` with arrays.
   public func put(_ key: [UInt8], _ value: [UInt8], in keyspace: Keyspace) throws {

@@ -20,6 +20,7 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
   func end() {}
 
   var lineage: UInt64? { file.environment.queue.lineage }
+  var turn: UInt64? { file.environment.queue.turn }
 
   override var table: KeyspaceTable { write.table }
 

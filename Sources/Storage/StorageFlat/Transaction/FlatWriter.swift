@@ -36,6 +36,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   }
 
   var lineage: UInt64? { engine.queue.lineage }
+  var turn: UInt64? { engine.queue.turn }
 
   /// Does nothing. The engine ends the transaction.
   override func end() {}

@@ -35,6 +35,7 @@ package final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   package func end() {}
 
   package var lineage: UInt64? { environment.queue.lineage }
+  package var turn: UInt64? { environment.queue.turn }
 
   /// Returns the handle of a keyspace, even after the body has returned.
   package func database(of keyspace: Keyspace) throws -> MDB_dbi {

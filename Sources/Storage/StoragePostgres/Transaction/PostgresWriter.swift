@@ -30,6 +30,7 @@ final class PostgresWriter: PostgresTransaction, WriteTransaction {
   }
 
   var lineage: UInt64? { engine.queue.lineage }
+  var turn: UInt64? { engine.queue.turn }
 
   /// Does nothing. The engine ends the transaction.
   override func end() {}

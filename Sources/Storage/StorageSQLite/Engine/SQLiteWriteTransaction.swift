@@ -23,6 +23,8 @@ final class SQLiteWriteTransaction: SQLiteTransaction, WriteTransaction {
     }
   }
 
+  var turn: UInt64? { writer.queue.turn }
+
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     _ = try open()
     return try writer.createKeyspace(name, shape: shape)

@@ -21,7 +21,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private let commitStatement: OpaquePointer
   private let counts: EngineConnection.CountStatements
   private let checkpoints: Checkpoints
-  private let queue: GroupCommit
+  let queue: GroupCommit
   /// `PRAGMA data_version`. It changes when another connection commits.
   private let versionStatement: OpaquePointer
   /// The version at the last look, and whether the open transaction has looked.

@@ -22,6 +22,8 @@ final class StrictWriter: StrictSnapshot, WriteTransaction {
     }
   }
 
+  var turn: UInt64? { writer.turn }
+
   /// Checks that a write is allowed, and counts it. A failed write counts too, because it may have changed
   /// something.
   func beginWrite() throws -> any WriteTransaction {
