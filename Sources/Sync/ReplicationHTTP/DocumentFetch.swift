@@ -41,7 +41,9 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
   func begin() {
     let items = waiting.compactMap(\.self)
     let request =
-      isBulk ? DocumentQuery.bulk(items, pull.requester) : DocumentQuery.single(items[0], pull.requester)
+      isBulk
+      ? DocumentQuery.bulk(items, pull.requester)
+      : DocumentQuery.single(items[0], pull.requester, withAttachments: pull.arrivals == nil)
     guard let request else {
       fail(ReplicationError(.http, 414, "the document's ID is too long for a URL"))
       return

@@ -53,7 +53,8 @@ final class DocumentOutbox: @unchecked Sendable {
 
   // MARK: Together
 
-  private func sendTogether(_ documents: ArraySlice<OutgoingDocument>, _ answered: @escaping Answered) {
+  /// Sends documents without attachments in one request, or in several if the server takes no such long one.
+  func sendTogether(_ documents: ArraySlice<OutgoingDocument>, _ answered: @escaping Answered) {
     var body: [UInt8] = Array("{\"new_edits\":false,\"docs\":[".utf8)
     body.reserveCapacity(documents.reduce(64) { $0 + $1.text.count + 1 })
     for (index, document) in documents.enumerated() {
@@ -160,34 +161,59 @@ final class DocumentOutbox: @unchecked Sendable {
   ) {
     let index = document.index
     let isMultipart = takesMultipart.withLock { $0 }
-    var request: HTTPClientRequest?
+    let (type, content): (String, HTTPClientRequest.Body)
     do {
-      request = requester.request("PUT", HTTPDatabaseURL.path(document.id), [("new_edits", "false")])
       if isMultipart {
         let body = try MultipartDocument(document, sendsAll: sendsAll, openBlob)
-        request?.headers.append(("Content-Type", "multipart/related; boundary=\"\(body.boundary)\""))
-        request?.body = .source(body)
+        (type, content) = ("multipart/related; boundary=\"\(body.boundary)\"", .source(body))
       } else {
-        request?.headers.append(("Content-Type", "application/json"))
-        request?.body = .bytes(try document.inlineText(sendsAll: sendsAll, openBlob))
+        let text = try document.inlineText(sendsAll: sendsAll, openBlob)
+        (type, content) = ("application/json", .bytes(text))
       }
     } catch { return done(Self.answer(index, ReplicationError(error))) }
+    save(document.id, index, type: type, content) { [self] saved in
+      switch saved {
+      case .attachmentMissing where !sendsAll: put(document, sendsAll: true, done)
+      case .typeRefused where isMultipart:
+        takesMultipart.withLock { $0 = false }
+        put(document, sendsAll: sendsAll, done)
+      case .answered(let answer), .attachmentMissing(let answer), .typeRefused(let answer): done(answer)
+      }
+    }
+  }
+
+  /// What came of saving one document.
+  enum Saved: Sendable {
+    case answered(SendAnswer)
+    /// The server lacks an attachment that it should have: 412. Perhaps it takes the document with all of them.
+    case attachmentMissing(SendAnswer)
+    /// It doesn't take the type: 415.
+    case typeRefused(SendAnswer)
+  }
+
+  /// Saves one document, whose text and attachments `content` has.
+  func save(
+    _ id: String, _ index: Int, type: String, _ content: HTTPClientRequest.Body,
+    _ done: @escaping @Sendable (Saved) -> Void
+  ) {
+    var request = requester.request("PUT", HTTPDatabaseURL.path(id), [("new_edits", "false")])
+    request?.headers.append(("Content-Type", type))
+    request?.body = content
     requester.ask(request) { [self] result in
       switch result {
-      case .failure(let error): done(Self.answer(index, error))
+      case .failure(let error): done(.answered(Self.answer(index, error)))
       case .success(let answer):
         switch answer.status {
         case 200..<300:
-          done(Self.answer(index, answer.json?["ok"].bool == true ? nil : Self.unreadable(answer)))
-        case 412 where !sendsAll: put(document, sendsAll: true, done)
-        case 415 where isMultipart:
-          takesMultipart.withLock { $0 = false }
-          put(document, sendsAll: sendsAll, done)
-        case 400, 401, 403, 409, 412, 413, 415, 417: done(Self.refusal(index, answer))
+          let isStored = answer.json?["ok"].bool == true
+          done(.answered(Self.answer(index, isStored ? nil : Self.unreadable(answer))))
+        case 412: done(.attachmentMissing(Self.refusal(index, answer)))
+        case 415: done(.typeRefused(Self.refusal(index, answer)))
+        case 400, 401, 403, 409, 413, 417: done(.answered(Self.refusal(index, answer)))
         default:
           let error = answer.error("sending the document")
           if !error.isTransient { refused(error) }
-          done(Self.answer(index, error.isTransient ? error : Self.unreadable(answer)))
+          done(.answered(Self.answer(index, error.isTransient ? error : Self.unreadable(answer))))
         }
       }
     }

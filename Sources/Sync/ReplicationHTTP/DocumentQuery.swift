@@ -27,22 +27,28 @@ enum DocumentQuery {
     return requester.request("POST", "_bulk_get", options + [("attachments", "false")], json: text)
   }
 
-  /// A document with `open_revs`, and with the attachments that aren't here. Nil if its ID is too long for a URL.
-  static func single(_ item: WantedRevision, _ requester: DatabaseRequester) -> HTTPClientRequest? {
+  /// A document with `open_revs`, and with the attachments that aren't here, unless none are wanted. Nil if its ID is too long for a
+  /// URL.
+  static func single(_ item: WantedRevision, _ requester: DatabaseRequester, withAttachments: Bool)
+    -> HTTPClientRequest?
+  {
     guard let revisions = try? JSONValue.array([.string(item.change.revision)]).canonicalJSON() else {
       return nil
     }
     let query = options + [("open_revs", revisions)]
     let path = HTTPDatabaseURL.path(item.change.id)
-    var request = since(item).flatMap { requester.request("GET", path, query + [("atts_since", $0)]) }
+    guard withAttachments else { return requester.request("GET", path, query) }
+    var request = newest(item.ancestors).flatMap {
+      requester.request("GET", path, query + [("atts_since", $0)])
+    }
     if request == nil { request = requester.request("GET", path, query) }
     request?.headers = [("Accept", "multipart/mixed, application/json;q=0.5")]
     return request
   }
 
-  /// The revisions here whose attachments needn't come again, as JSON; nil if there are none.
-  private static func since(_ item: WantedRevision) -> String? {
-    let revisions = item.ancestors.compactMap { RevisionID($0) }.sorted { $0 > $1 }
+  /// The newest of the revisions whose attachments needn't come again, as JSON; nil if there are none.
+  static func newest(_ known: [String]) -> String? {
+    let revisions = known.compactMap { RevisionID($0) }.sorted { $0 > $1 }
     guard !revisions.isEmpty else { return nil }
     return try? JSONValue.array(revisions.prefix(ancestors).map { .string($0.description) }).canonicalJSON()
   }

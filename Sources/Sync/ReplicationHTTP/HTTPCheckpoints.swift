@@ -79,11 +79,16 @@ final class HTTPCheckpoints: Sendable {
   }
 
   private func readDocument(_ name: String, _ done: @escaping Completion<CheckpointDocument?>) {
+    readText(name) { done($0.map { CheckpointDocument($0) }) }
+  }
+
+  /// Reads a local document; nil if there is none.
+  private func readText(_ name: String, _ done: @escaping Completion<JSONValue?>) {
     requester.ask(requester.request("GET", "_local/\(name)"), limit: 1 << 20) { result in
       done(
         result.flatMap { answer in
           switch answer.status {
-          case 200: .success(CheckpointDocument(answer.json))
+          case 200: .success(answer.json)
           // Some servers have no local documents.
           case 404, 405, 501: .success(nil)
           default: .failure(answer.error("reading the checkpoint"))
@@ -98,7 +103,7 @@ final class HTTPCheckpoints: Sendable {
       return done(.failure(.malformed("a checkpoint isn't JSON")))
     }
     let names = names(id)
-    confirmDatabase(names) { [self] replaced in
+    confirmDatabase([names.push, names.pull]) { [self] replaced in
       if let replaced { return done(.failure(replaced)) }
       write(names.push, CheckpointDocument(push: value)) { [self] push in
         guard case .success(let pushRevision) = push else { return done(push) }
@@ -112,7 +117,7 @@ final class HTTPCheckpoints: Sendable {
   /// Sees to it that what was sent is on the disk there, since old servers keep it in memory for a while, and that the database is
   /// still the one that it was sent to. A checkpoint in another one, which was made in its place, would say that it has all of that.
   private func confirmDatabase(
-    _ names: LegacyCheckpointNames, _ done: @escaping @Sendable (_ replaced: ReplicationError?) -> Void
+    _ names: [String], _ done: @escaping @Sendable (_ replaced: ReplicationError?) -> Void
   ) {
     requester.ask(requester.request("POST", "_ensure_full_commit", json: [])) { [self] result in
       if let instance = (try? result.get())?.instance {
@@ -124,7 +129,7 @@ final class HTTPCheckpoints: Sendable {
       }
       // The server doesn't say which one it is. A checkpoint that was there must be there.
       let saved = state.withLock { state in
-        [names.push, names.pull].first { !(state.saved[$0]?.revision ?? "").isEmpty }
+        names.first { !(state.saved[$0]?.revision ?? "").isEmpty }
       }
       guard let saved else { return done(nil) }
       readDocument(saved) { result in
@@ -152,6 +157,62 @@ final class HTTPCheckpoints: Sendable {
           state.withLock { $0.saved[name] = (sequence, revision) }
           return .success(revision)
         })
+    }
+  }
+}
+
+// The checkpoint of a relay: one local document, of which both sides have a copy.
+extension HTTPCheckpoints {
+  /// How often a document is written that others write too.
+  private static let attempts = 3
+
+  func readLocal(_ name: String, _ done: @escaping Completion<JSONObject?>) {
+    readText(name) { [self] result in
+      done(
+        result.map { value in
+          let document = value?.object
+          state.withLock { $0.saved[name] = document.map { ("", $0["_rev"]?.string ?? "") } }
+          return document
+        })
+    }
+  }
+
+  func saveLocal(_ name: String, _ body: JSONObject, _ done: @escaping Completion<Void>) {
+    confirmDatabase([name]) { [self] replaced in
+      if let replaced { return done(.failure(replaced)) }
+      writeLocal(name, body, attempt: 1, done)
+    }
+  }
+
+  private func writeLocal(
+    _ name: String, _ body: JSONObject, attempt: Int, _ done: @escaping Completion<Void>
+  ) {
+    var document = body
+    document["_id"] = .string("_local/\(name)")
+    document["_rev"] = state.withLock { $0.saved[name] }.flatMap {
+      $0.revision.isEmpty ? nil : .string($0.revision)
+    }
+    let text: [UInt8]
+    do { text = try JSONValue.object(document).jsonText() } catch {
+      return done(.failure(ReplicationError(error)))
+    }
+    requester.ask(requester.request("PUT", "_local/\(name)", json: text), limit: 1 << 20) { [self] result in
+      switch result {
+      case .failure(let error): done(.failure(error))
+      case .success(let answer):
+        switch answer.status {
+        case 200..<300:
+          state.withLock { $0.saved[name] = ("", answer.json?["rev"].string ?? "") }
+          done(.success(()))
+        // Another relay writes it too, or the answer to the last write was lost.
+        case 409 where attempt < Self.attempts:
+          readLocal(name) { [self] found in
+            if case .failure(let error) = found { return done(.failure(error)) }
+            writeLocal(name, body, attempt: attempt + 1, done)
+          }
+        default: done(.failure(answer.error("saving the checkpoint")))
+        }
+      }
     }
   }
 }

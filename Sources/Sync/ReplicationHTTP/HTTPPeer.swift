@@ -28,7 +28,7 @@ package final class HTTPPeer: Peer {
   private let state = Lock(State())
   private let pushLane = JobLane()
   private let outbox: DocumentOutbox
-  private let checkpoints: HTTPCheckpoints
+  let checkpoints: HTTPCheckpoints
 
   init(_ requester: DatabaseRequester, instance: String? = nil) {
     self.requester = requester
@@ -98,7 +98,15 @@ package final class HTTPPeer: Peer {
   // MARK: Pull
 
   package func pull(_ request: PullRequest, into sink: any PullSink, _ done: @escaping Completion<Void>) {
-    let pull = HTTPPull(self, request, sink, done)
+    pull(request, into: sink, arrivals: nil, done)
+  }
+
+  /// Does the same. With `arrivals`, revisions go there, and their attachments aren't fetched.
+  func pull(
+    _ request: PullRequest, into sink: any PullSink, arrivals: (any ArrivalSink)?,
+    _ done: @escaping Completion<Void>
+  ) {
+    let pull = HTTPPull(self, request, sink, arrivals, done)
     let (earlier, isClosed) = state.withLock { state in
       defer { if !state.isClosed { state.pull = pull } }
       return (state.pull, state.isClosed)
@@ -172,12 +180,7 @@ package final class HTTPPeer: Peer {
   }
 
   package func send(_ revisions: [OutgoingRevision], _ answered: @escaping @Sendable ([SendAnswer]) -> Void) {
-    let ancestors = state.withLock { state in
-      revisions.map { revision in
-        state.knownGenerations.removeValue(forKey: Self.key(revision.revision.id, revision.revision.revision))
-          ?? []
-      }
-    }
+    let ancestors = revisions.map { takeAncestors(of: $0.revision.id, $0.revision.revision) }
     pushLane.enqueue { [self] in
       outbox.send(revisions, ancestors) { [weak self] answers in
         answered(answers)
@@ -189,6 +192,22 @@ package final class HTTPPeer: Peer {
       }
     }
   }
+
+  /// Returns, once, the revisions that the other side has of a document which was proposed.
+  func takeAncestors(of id: String, _ revision: String) -> [String] {
+    state.withLock { $0.knownGenerations.removeValue(forKey: Self.key(id, revision)) } ?? []
+  }
+
+  /// Saves documents without attachments. `answered` is called once or more, until each has its answer.
+  func store(_ documents: [OutgoingDocument], _ answered: @escaping DocumentOutbox.Answered) {
+    outbox.sendTogether(documents[...], answered)
+  }
+
+  /// Saves a document whose text, with its attachments, was read from another server.
+  func save(
+    _ id: String, type: String, _ body: any HTTPRequestSource,
+    _ done: @escaping @Sendable (DocumentOutbox.Saved) -> Void
+  ) { outbox.save(id, OutgoingDocument.unanswered, type: type, .source(body), done) }
 
   package func unavailable(_ revisions: [UnavailableRevision]) {
     state.withLock { state in

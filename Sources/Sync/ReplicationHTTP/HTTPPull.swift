@@ -40,6 +40,8 @@ final class HTTPPull: @unchecked Sendable {
   private weak var peer: HTTPPeer?
   let requester: DatabaseRequester
   let sink: any PullSink
+  /// Takes the revisions in place of the sink.
+  let arrivals: (any ArrivalSink)?
   let attachments: AttachmentPull
   private let request: PullRequest
   private let done: Completion<Void>
@@ -61,11 +63,15 @@ final class HTTPPull: @unchecked Sendable {
   /// Whether the server has `_bulk_get`.
   private var hasBulkGet = true
 
-  init(_ peer: HTTPPeer, _ request: PullRequest, _ sink: any PullSink, _ done: @escaping Completion<Void>) {
+  init(
+    _ peer: HTTPPeer, _ request: PullRequest, _ sink: any PullSink, _ arrivals: (any ArrivalSink)?,
+    _ done: @escaping Completion<Void>
+  ) {
     self.peer = peer
     requester = peer.requester
     self.request = request
     self.sink = sink
+    self.arrivals = arrivals
     self.done = done
     since = request.since?.json ?? "0"
     attachments = AttachmentPull(peer)
@@ -188,6 +194,9 @@ final class HTTPPull: @unchecked Sendable {
   /// Hands over revisions. Their attachments come first.
   func deliver(_ arrived: [ArrivedRevision]) {
     enqueue { pull in
+      if let arrivals = pull.arrivals {
+        return arrivals.arrived(arrived) { [weak pull] in pull?.unload($0) }
+      }
       var plain: [IncomingRevision] = []
       var bytes = 0
       for item in arrived {

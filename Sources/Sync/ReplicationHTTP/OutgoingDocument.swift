@@ -40,7 +40,7 @@ struct OutgoingDocument: Sendable {
     id = revision.id
     self.revision = revision.revision
     var json = JSONWriter(capacity: revision.body.byteCount * 2 + 256)
-    try Self.append(head: revision, to: &json)
+    try Self.append(head: revision.id, revision.history, isDeleted: revision.isDeleted, to: &json)
     guard revision.body.mightNameBlob else {
       attachments = []
       text = Self.whole(&json, try revision.body.json(canonical: false))
@@ -98,6 +98,18 @@ struct OutgoingDocument: Sendable {
     self = made
   }
 
+  /// A document of another server without attachments, as that has it.
+  init(_ index: Int, relaying document: WireDocument) throws {
+    self.index = index
+    id = document.id
+    revision = document.revision
+    attachments = []
+    var json = JSONWriter(capacity: 256)
+    try Self.append(
+      head: document.id, document.history, isDeleted: document.isDeleted, to: &json)
+    text = Self.whole(&json, try document.body(nil))
+  }
+
   /// The place of what nobody waits for.
   static let unanswered = -1
 
@@ -106,13 +118,15 @@ struct OutgoingDocument: Sendable {
     revision.history.dropFirst().first { id in ancestors.contains { $0.hasSameBytes(as: id) } }
   }
 
-  private static func append(head revision: SyncRevision, to json: inout JSONWriter) throws {
+  private static func append(
+    head id: String, _ ids: [String], isDeleted: Bool, to json: inout JSONWriter
+  ) throws {
     json.append(text: "{\"_id\":")
-    json.append(string: revision.id)
+    json.append(string: id)
     json.append(text: ",\"_rev\":")
-    json.append(string: revision.revision)
+    json.append(string: ids.first ?? "")
     json.append(text: ",\"_revisions\":{\"start\":")
-    let history = try revision.history.map { id in
+    let history = try ids.map { id in
       guard let parsed = RevisionID(id) else { throw ReplicationError.malformed("\(id) isn't a revision ID") }
       return parsed
     }
@@ -123,7 +137,7 @@ struct OutgoingDocument: Sendable {
       json.append(string: revision.suffix)
     }
     json.append(text: "]}")
-    if revision.isDeleted { json.append(text: ",\"_deleted\":true") }
+    if isDeleted { json.append(text: ",\"_deleted\":true") }
   }
 
   /// Appends the members of a body.

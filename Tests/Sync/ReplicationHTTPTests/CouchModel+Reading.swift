@@ -87,7 +87,58 @@ extension CouchModel {
     return answer
   }
 
+  /// A document with the bytes of attachments, as a relay asks for it.
+  private func related(_ request: MiniRequest, _ id: String, _ asked: String) throws -> MiniAnswer {
+    guard request.query["revs"] == "true" else { throw Refused(400, "odd", "a revision without revs") }
+    guard let revision = state.withLock({ $0.documents[id]?.revisions[asked] }) else {
+      throw Refused(404, "not_found", "missing")
+    }
+    let since = try request.query["atts_since"].map { text -> [String] in
+      guard let list = try? JSONValue(json: text).array else {
+        throw Refused(400, "bad_request", "atts_since")
+      }
+      return list.compactMap(\.string)
+    }
+    let known = revision.history.first { (since ?? []).contains($0) }.map(Self.generation) ?? 0
+    func isNew(_ attachment: Attachment) -> Bool { attachment.revpos > UInt64(known) }
+    let following = revision.attachments.sorted { $0.name > $1.name }.filter(isNew)
+    let takes = request.headers.first("accept")?.contains("multipart/related") ?? false
+    guard takes, !following.isEmpty, state.withLock({ $0.givesMultipart }) else {
+      guard request.query["att_encoding_info"] == nil || takes else { throw Refused(400, "odd", "encoding") }
+      var plain = revision
+      for index in plain.attachments.indices where isNew(plain.attachments[index]) {
+        let attachment = plain.attachments[index]
+        (plain.attachments[index].bytes, plain.attachments[index].isCompressed) = (
+          attachment.plainBytes, false
+        )
+      }
+      return Self.json(.object(render(id, plain) { isNew($0) ? .inText : .elsewhere }))
+    }
+    // The bytes follow in the order of the text.
+    var members = render(id, revision) { isNew($0) ? .behindText : .elsewhere }
+    let entries = members.removeValue(forKey: "_attachments")?.object ?? [:]
+    var text = try JSONValue.object(members).canonicalJSON()
+    let listed = try revision.attachments.sorted { $0.name > $1.name }.map { attachment in
+      try JSONValue.string(attachment.name).canonicalJSON() + ":"
+        + (entries[attachment.name] ?? .null).canonicalJSON()
+    }
+    text.removeLast()
+    text += ",\"_attachments\":{\(listed.joined(separator: ","))}}"
+    var body = Array("--related\r\nContent-Type: application/json\r\n\r\n\(text)".utf8)
+    for attachment in following {
+      let name = "\r\n--related\r\nContent-Disposition: attachment; filename=\"\(attachment.name)\"\r\n"
+      body += Array("\(name)Content-Length: \(attachment.bytes.count)\r\n\r\n".utf8) + attachment.bytes
+    }
+    var answer = MiniAnswer(200)
+    answer.headers = [("Content-Type", "multipart/related; boundary=\"related\"")]
+    answer.body = body + Array("\r\n--related--".utf8)
+    return answer
+  }
+
   func read(_ request: MiniRequest, _ id: String) throws -> MiniAnswer {
+    if let revision = request.query["rev"], request.query["attachments"] == "true" {
+      return try related(request, id, revision)
+    }
     guard let text = request.query["open_revs"], let wanted = try? JSONValue(json: text).array else {
       throw Refused(400, "odd", "a document without open_revs")
     }

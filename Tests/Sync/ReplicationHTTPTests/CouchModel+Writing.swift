@@ -9,7 +9,9 @@ extension CouchModel {
   private static let members: Set<String> = ["_id", "_rev", "_revisions", "_deleted", "_attachments"]
 
   /// Reads a document that was made elsewhere. `parts` are the attachments that follow it.
-  private func revision(_ value: JSONValue, _ parts: [[UInt8]]) throws -> (String, Revision) {
+  private func revision(_ value: JSONValue, _ parts: [[UInt8]], order: [String] = []) throws
+    -> (String, Revision)
+  {
     guard var members = value.object, let id = members["_id"]?.string else {
       throw Refused(400, "bad_request", "Document must be a JSON object")
     }
@@ -41,7 +43,7 @@ extension CouchModel {
       return []
     }
     let entries = members["_attachments"]?.object ?? [:]
-    for name in entries.keys.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
+    for name in order.isEmpty ? entries.keys.sorted() : order {
       guard let entry = entries[name] else { continue }
       if let digest = entry["digest"].string, !digest.hasPrefix("md5-") {
         throw Refused(500, "odd", "the digest \(digest)")
@@ -78,6 +80,27 @@ extension CouchModel {
     let isDeleted = members["_deleted"]?.bool ?? false
     for name in Self.members { members[name] = nil }
     return (id, Revision(history: history, isDeleted: isDeleted, body: members, attachments: attachments))
+  }
+
+  /// The names of the attachments in the order of the text, in which their bytes follow.
+  private static func order(of text: [UInt8]) throws -> [String] {
+    try text.withUnsafeBytes { text in
+      let invalid = Refused(400, "bad_request", "invalid UTF-8 JSON")
+      var names: [String] = []
+      var scanner = JSONScanner(text, nil, invalid: invalid)
+      try scanner.object { scanner, member in
+        let value = try scanner.value()
+        guard text[member.name].elementsEqual("_attachments".utf8) else { return }
+        var entries = JSONScanner(text, value, invalid: invalid)
+        try entries.object { entries, member in
+          _ = try entries.value()
+          let quoted = UnsafeRawBufferPointer(
+            rebasing: text[member.name.lowerBound - 1..<member.name.upperBound + 1])
+          names.append(try JSONValue(json: quoted).string ?? "")
+        }
+      }
+      return names
+    }
   }
 
   private func refusal(_ id: String) -> String? {
@@ -130,7 +153,7 @@ extension CouchModel {
     guard !parts.isEmpty, let value = parts[0].withUnsafeBytes({ try? JSONValue(json: $0) }) else {
       throw Refused(400, "bad_request", "invalid UTF-8 JSON")
     }
-    let (own, revision) = try revision(value, Array(parts.dropFirst()))
+    let (own, revision) = try revision(value, Array(parts.dropFirst()), order: Self.order(of: parts[0]))
     guard own == id else { throw Refused(400, "bad_request", "Document id must match the path") }
     if let error = refusal(id) { throw Refused(error == "forbidden" ? 403 : 401, error, "refused") }
     add(id, revision)

@@ -48,7 +48,7 @@ import TouchstoneSync
     var kept: [String] = []
     for round in 0..<(6 + random.below(6)) {
       for _ in 0..<random.below(30) {
-        try change(random.pick(nodes).database, &random, &kept, "\(number).\(round)")
+        try RandomChanges.change(random.pick(nodes).database, &random, &kept, "\(number).\(round)")
       }
       let edge = random.pick(edges)
       let outcome = try replicate(nodes[edge.0], nodes[edge.1], usesBLIP && random.once(in: 2), &random)
@@ -87,8 +87,12 @@ import TouchstoneSync
     configuration.checkpointDelay = random.pick([0.001, 5])
     return try run(configuration)
   }
+}
 
-  private func change(
+/// A random change of a document: saved, deleted, with blobs or attachments, branched, or resolved.
+enum RandomChanges {
+  /// IDs of documents that must stay are added to `kept`.
+  static func change(
     _ database: Database, _ random: inout SeededGenerator, _ kept: inout [String], _ what: String
   ) throws {
     let id = "doc\(random.below(25))"

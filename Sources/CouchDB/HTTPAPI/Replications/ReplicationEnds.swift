@@ -81,9 +81,17 @@ struct ReplicationEnds: Sendable {
       if source.database === target.database {
         throw CouchDBError(400, "bad_request", "source and target are the same database")
       }
-    case (.elsewhere, .elsewhere):
-      throw CouchDBError(
-        501, "not_implemented", "the source or the target must be a database of this server")
+    case (.elsewhere(let source), .elsewhere(let target)):
+      // Over a WebSocket only current revisions go, and somebody has to resolve their conflicts.
+      for remote in [source, target] where remote.isWebSocket {
+        throw CouchDBError(
+          501, "not_implemented",
+          "\(remote.shown) replicates with a database of this server alone: between two other servers use http or https"
+        )
+      }
+      if source.shown.hasSameBytes(as: target.shown) {
+        throw CouchDBError(400, "bad_request", "source and target are the same database")
+      }
     default: break
     }
   }

@@ -69,6 +69,12 @@ struct ReplicationRequest: Sendable, Equatable {
     (self.source, self.target) = (source, target)
   }
 
+  /// How often a lost connection is made again by default.
+  static let usualRetries = 2
+
+  /// Seconds from a change to the checkpoint that has it, 60 at most; nil: the default.
+  var checkpointDelay: Double? { checkpointInterval.map { min($0, 60) } }
+
   static let missingDatabase = CouchDBError(500, "error", "Missing replicator database")
 
   /// The ID: 32 hexadecimal digits that what it does decides, and `+continuous` and `+create_target`. Passwords aren't in it, so

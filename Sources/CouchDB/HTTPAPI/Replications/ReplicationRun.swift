@@ -7,7 +7,7 @@ import Storage
 import Touchstone
 import Views
 
-/// One run of a replication: a replicator between two sides, from its start to its end.
+/// One run of a replication: a replicator between two sides, or a relay if neither is here, from its start to its end.
 ///
 /// All calls may come from any thread.
 final class ReplicationRun: Sendable {
@@ -28,7 +28,11 @@ final class ReplicationRun: Sendable {
     var read = 0
     var written = 0
     var failures = ReplicationFailures()
-    /// What was recorded last.
+    /// What was done before. Of a relay it is known as soon as both servers have told it.
+    var earlier: ReplicationRecord?
+    /// Whether the servers of a relay have told it.
+    var isAgreed = false
+    /// What this run has recorded last.
     var record: ReplicationRecord?
     var recorded = ReplicationCounts()
     var isRecordScheduled = false
@@ -49,9 +53,7 @@ final class ReplicationRun: Sendable {
   private let sessionID: String
   /// The name of the record.
   private let recordID: String
-  /// What was done before.
-  private let earlier: ReplicationRecord?
-  private let replicator: Replicator
+  private let replicator: any RunningReplication
   private let timer: any CallTimer
   private let state = Lock(State())
 
@@ -65,11 +67,22 @@ final class ReplicationRun: Sendable {
     self.timer = timer
     sessionID = DocumentUUID.make()
     recordID = try request.recordID(ends)
-    earlier = request.usesCheckpoints ? try ReplicationRecord.read(recordID, from: ends.databases) : nil
-    var configuration = try ReplicatorConfiguration(request, ends, recordID: recordID, finder)
-    configuration.timer = timer
-    replicator = Replicator(configuration)
+    if var configuration = try RelayConfiguration(request, ends, recordID: recordID, finder) {
+      configuration.timer = timer
+      replicator = Relay(configuration)
+    } else {
+      var configuration = try ReplicatorConfiguration(request, ends, recordID: recordID, finder)
+      configuration.timer = timer
+      replicator = Replicator(configuration)
+      if request.usesCheckpoints {
+        let earlier = try ReplicationRecord.read(recordID, from: ends.databases)
+        state.withLock { $0.earlier = earlier }
+      }
+    }
   }
+
+  private var relay: Relay? { replicator as? Relay }
+  private var earlier: ReplicationRecord? { state.withLock { $0.earlier } }
 
   /// Starts. `ended` is called once, on a thread that may wait.
   func start(_ ended: @escaping @Sendable (End) -> Void) {
@@ -81,6 +94,7 @@ final class ReplicationRun: Sendable {
       state.ended = ended
       state.tokens = tokens
     }
+    relay?.recorder = self
     replicator.start()
     for local in self.ends.here {
       let grant = local.rights.grant(local.user, local.right, local.database) { [weak self] error in
@@ -181,20 +195,28 @@ final class ReplicationRun: Sendable {
 
   private func end(_ error: ReplicationError?) -> End {
     if let refusal = state.withLock({ $0.refusal }) { return .revoked(refusal) }
-    if let error { return .failed(couchDBError(error), isFinal: false) }
+    if let error {
+      guard relay?.failure?.isOfCheckpoint ?? false else {
+        return .failed(couchDBError(error), isFinal: false)
+      }
+      return .failed(Self.notRecorded(error), isFinal: false)
+    }
     state.withLock { state in if !request.isContinuous, !state.isStopping { state.failures.settle() } }
     if let closed = [ends.source, ends.target].first(where: { $0.database?.isOpenForReplication == false }) {
       return .failed(CouchDBError(500, "db_not_found", "\(closed.shown) was closed"), isFinal: false)
     }
     do { return .finished(try record()) } catch {
-      return .failed(
-        CouchDBError(500, "checkpoint_commit_failure", "the checkpoint can't be saved: \(error)"),
-        isFinal: false)
+      return .failed(Self.notRecorded(error), isFinal: false)
     }
   }
 
+  private static func notRecorded(_ error: any Error) -> CouchDBError {
+    CouchDBError(500, "checkpoint_commit_failure", "the checkpoint can't be saved: \(error)")
+  }
+
   private func couchDBError(_ error: ReplicationError) -> CouchDBError {
-    let there = [ends.source, ends.target].first { $0.database == nil }?.shown ?? ends.target.shown
+    let elsewhere = [ends.source, ends.target].first { $0.database == nil } ?? ends.target
+    let there = (relay?.failure?.side == .target ? ends.target : elsewhere).shown
     switch (error.domain, error.code) {
     case (.http, 401):
       return CouchDBError(401, "unauthorized", "unauthorized to access or create database \(there)")
@@ -207,7 +229,8 @@ final class ReplicationRun: Sendable {
   // MARK: The record
 
   private func scheduleRecord() {
-    guard request.usesCheckpoints else { return }
+    // A relay does that itself.
+    guard request.usesCheckpoints, relay == nil else { return }
     let counts = counts
     let isNew = state.withLock { state in
       guard !state.isRecordScheduled, state.ended != nil, state.recorded != counts else { return false }
@@ -230,24 +253,23 @@ final class ReplicationRun: Sendable {
   /// Records what was done, and returns the answer of `_replicate`.
   private func record() throws -> JSONValue {
     guard request.usesCheckpoints else { return ["ok": true, "use_checkpoints": false] }
-    let counts = counts
-    let reached = try reachedSequence()
-    let done = earlier?.counts ?? ReplicationCounts()
-    guard counts != done || earlier.map({ $0.lastSequence != reached }) ?? false else {
+    let record: ReplicationRecord?
+    if relay != nil {
+      // It has recorded all that is done before it ends.
+      record = state.withLock { $0.record }
+    } else {
+      record = nextRecord(at: try reachedSequence())
+      try record?.save(recordID, to: ends.databases)
+    }
+    guard let record else {
       return .object(JSONObject([("ok", true), ("no_changes", true)] + (earlier?.members ?? [])))
     }
-    let now = ReplicationTime.now
-    let record = ReplicationRecord(
-      sessionID: sessionID, began: began, ended: now, first: earlier?.lastSequence ?? firstSequence,
-      last: reached,
-      counts, after: earlier)
-    try record.save(recordID, to: ends.databases)
-    state.withLock { $0.recorded = counts }
     var members: [(String, JSONValue)] = [("ok", true)] + record.members.dropLast()
     if request.documentIDs != nil {
+      let counts = record.counts
       members += [
         ("start_time", .string(ReplicationTime.http(began))),
-        ("end_time", .string(ReplicationTime.http(now))),
+        ("end_time", record.runs[0]["end_time"]),
         ("docs_read", JSONValue(counts.read)), ("docs_written", JSONValue(counts.written)),
         ("doc_write_failures", JSONValue(counts.failures)),
       ]
@@ -255,18 +277,75 @@ final class ReplicationRun: Sendable {
     return .object(JSONObject(members + record.members.suffix(1)))
   }
 
+  /// What is to be recorded when a sequence is reached; nil if nothing was done.
+  private func nextRecord(at reached: JSONValue) -> ReplicationRecord? {
+    let counts = counts
+    let (earlier, last, recorded) = state.withLock { ($0.earlier, $0.record, $0.recorded) }
+    let done = earlier?.counts ?? ReplicationCounts()
+    let hasMoved =
+      earlier.map { $0.lastSequence != reached } ?? (relay != nil && !Self.isBeginning(reached))
+    guard counts != done || hasMoved else { return nil }
+    if relay != nil, counts == recorded, last?.lastSequence == reached { return nil }
+    let record = ReplicationRecord(
+      sessionID: sessionID, began: began, ended: ReplicationTime.now,
+      first: earlier?.lastSequence ?? firstSequence, last: reached, counts, after: earlier,
+      before: relay == nil ? nil : last?.lastSequence)
+    state.withLock { ($0.record, $0.recorded) = (record, counts) }
+    return record
+  }
+
   /// The sequence that the first run begins after.
   private var firstSequence: JSONValue { request.since ?? 0 }
 
   private func reachedSequence() throws -> JSONValue {
-    let checkpoint = try replicator.savedCheckpoint()
+    if let relay { return Self.sequence(relay.savedSequence) }
+    guard let checkpoint = try (replicator as? Replicator)?.savedCheckpoint() else { return 0 }
     if let database = ends.source.database {
       return .string(database.couchDBSequences.text(checkpoint.pushed))
     }
-    guard let pulled = checkpoint.pulled else { return 0 }
-    guard let value = try? JSONValue(json: pulled.json), value.string != nil else {
-      return .string(pulled.json)
+    return Self.sequence(checkpoint.pulled)
+  }
+
+  /// Whether a sequence of another server is that of an empty database.
+  private static func isBeginning(_ sequence: JSONValue) -> Bool {
+    sequence.string.map { $0 == "0" || $0.hasPrefix("0-") } ?? (sequence == 0)
+  }
+
+  /// A sequence of another server: a text; 0 if there is none.
+  private static func sequence(_ sequence: RemoteSequence?) -> JSONValue {
+    guard let sequence else { return 0 }
+    guard let value = try? JSONValue(json: sequence.json), value.string != nil else {
+      return .string(sequence.json)
     }
     return value
+  }
+}
+
+// MARK: - The checkpoint of a relay
+
+extension ReplicationRun: RelayRecorder {
+  func agree(source: JSONObject?, target: JSONObject?) -> RemoteSequence? {
+    let record =
+      if let source, let target { ReplicationRecord(common: .object(source), .object(target)) } else {
+        ReplicationRecord?.none
+      }
+    state.withLock { state in
+      // A later connection of this run finds what the run itself has recorded: that is counted already.
+      if !state.isAgreed { (state.isAgreed, state.earlier) = (true, record) }
+      // Nobody knows what came of the last write.
+      state.recorded = ReplicationCounts()
+    }
+    return record.flatMap { Self.remoteSequence($0.lastSequence) }
+  }
+
+  /// A recorded sequence. A plain number was recorded as a text.
+  private static func remoteSequence(_ value: JSONValue) -> RemoteSequence? {
+    if let text = value.string, UInt64(text) != nil { return text == "0" ? nil : RemoteSequence(json: text) }
+    guard value != 0, let json = try? value.canonicalJSON() else { return nil }
+    return RemoteSequence(json: json)
+  }
+
+  func record(at sequence: RemoteSequence?) -> JSONObject? {
+    nextRecord(at: Self.sequence(sequence)).map { JSONObject($0.members) }
   }
 }

@@ -37,17 +37,16 @@ extension ReplicatorConfiguration {
         return true
       }
     case (.elsewhere, .elsewhere):
-      throw CouchDBError(501, "not_implemented", "the source or the target must be a database of this server")
+      throw CouchDBError(500, "error", "neither the source nor the target is a database of this server")
     }
     isContinuous = request.isContinuous
     replicatesOnlyWinners = request.onlyWinners
     documentIDs = request.documentIDs
-    maximumRetries = request.retries
-    if maximumRetries == nil { maximumRetries = 2 }
+    maximumRetries = request.retries ?? ReplicationRequest.usualRetries
     purgesOnLostAccess = false
     skipsTombstonesOfFirstPull = false
     resetsCheckpoint = !request.usesCheckpoints
-    if let interval = request.checkpointInterval { checkpointDelay = min(interval, 60) }
+    if let delay = request.checkpointDelay { checkpointDelay = delay }
     if let since = request.since { startSequence = RemoteSequence(json: try Self.sequence(since, ends)) }
     if request.needsOwnCheckpoint { remoteID = target.connector.remoteID + "#" + recordID }
     try choose(request, ends)
@@ -129,10 +128,37 @@ extension ReplicatorConfiguration {
   }
 
   /// Parameters as a query string has them.
-  private static func texts(_ parameters: JSONObject) -> JSONObject {
+  fileprivate static func texts(_ parameters: JSONObject) -> JSONObject {
     var texts = JSONObject()
     for (name, value) in parameters { texts[name] = .string(value.string ?? value.description) }
     return texts
+  }
+}
+
+extension RelayConfiguration {
+  /// What a relay does for a request; nil if one of its sides is a database of this server. `recordID` is that of the request. Throws a
+  /// `CouchDBError` for what it can't do.
+  init?(
+    _ request: ReplicationRequest, _ ends: ReplicationEnds, recordID: String, _ finder: ReplicationFinder
+  ) throws {
+    guard case .elsewhere(let source) = ends.source, case .elsewhere(let target) = ends.target else {
+      return nil
+    }
+    self.init(from: try finder.target(of: source), to: try finder.target(of: target))
+    sourceConnection = source.connection
+    targetConnection = target.connection
+    targetConnection.createsDatabase = request.createsTarget
+    maximumRetries = request.retries ?? ReplicationRequest.usualRetries
+    if let delay = request.checkpointDelay { checkpointDelay = delay }
+    if request.usesCheckpoints { checkpointName = recordID }
+    self.request.since = try request.since.map { RemoteSequence(json: try $0.canonicalJSON()) }
+    self.request.isContinuous = request.isContinuous
+    self.request.documentIDs = request.documentIDs
+    self.request.filter = request.filter
+    self.request.filterParameters = Dictionary(
+      ReplicatorConfiguration.texts(request.parameters).map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
+    self.request.selector = request.selector
+    self.request.onlyWinners = request.onlyWinners
   }
 }
 

@@ -100,7 +100,7 @@ public final class Replicator: Sendable {
 public final class ReplicatorToken: Sendable {
   private let token: TimerToken
 
-  init(_ token: TimerToken) { self.token = token }
+  package init(_ token: TimerToken) { self.token = token }
   deinit { token.cancel() }
 
   /// Ends the calls. One that has begun completes.
