@@ -21,31 +21,39 @@ package struct HTTPConnector: PeerConnector {
       requester = DatabaseRequester(
         try HTTPClient(HTTPClientSettings(options, database)), database, firstPause: options.firstPause)
     } catch { return done(.failure(ReplicationError(end: error))) }
-    open(requester, creating: options.createsDatabase, done)
+    open(requester, creating: options.createsDatabase ? options.creationParameters : nil, done)
   }
 
-  private func open(_ requester: DatabaseRequester, creating: Bool, _ done: @escaping Completion<any Peer>) {
+  /// Makes the database with these parameters if there is none, unless they are nil.
+  private func open(
+    _ requester: DatabaseRequester, creating parameters: [(name: String, value: String)]?,
+    _ done: @escaping Completion<any Peer>
+  ) {
     requester.ask(requester.request("GET", ""), once: true) { result in
       switch result {
       case .failure(let error): done(.failure(error))
       case .success(let answer):
         switch answer.status {
         case 200..<300: done(.success(HTTPPeer(requester, instance: answer.instance)))
-        case 404 where creating: create(requester, done)
+        case 404 where parameters != nil: create(requester, parameters ?? [], done)
         default: done(.failure(answer.error("opening the database")))
         }
       }
     }
   }
 
-  private func create(_ requester: DatabaseRequester, _ done: @escaping Completion<any Peer>) {
-    requester.ask(requester.request("PUT", "")) { result in
+  private func create(
+    _ requester: DatabaseRequester, _ parameters: [(name: String, value: String)],
+    _ done: @escaping Completion<any Peer>
+  ) {
+    let query = parameters.map { (HTTPDatabaseURL.escaped($0.name), $0.value) }
+    requester.ask(requester.request("PUT", "", query)) { result in
       switch result {
       case .failure(let error): done(.failure(error))
       case .success(let answer):
         switch answer.status {
         // Another one has made it meanwhile.
-        case 200..<300, 412: open(requester, creating: false, done)
+        case 200..<300, 412: open(requester, creating: nil, done)
         default: done(.failure(answer.error("making the database")))
         }
       }
@@ -54,7 +62,8 @@ package struct HTTPConnector: PeerConnector {
 }
 
 extension ReplicatorTarget {
-  /// A database of the CouchDB family. Throws an error of the domain `network` (`invalidURL`) for what isn't its URL.
+  /// A database of the CouchDB family. Throws an error of the domain `network` (`invalidURL`) for what isn't
+  /// its URL.
   package static func httpURL(_ url: String) throws -> ReplicatorTarget {
     guard let database = HTTPDatabaseURL(url) else {
       throw ReplicationError(

@@ -66,9 +66,10 @@ struct ReplicationEnds: Sendable {
     source = try finder.side(request.source, for: context, creates: false)
     target = try finder.side(
       request.target, for: context, creates: request.createsTarget, isPartitioned: request.partitionsTarget)
-    if request.createsTarget, request.partitionsTarget, case .elsewhere = target {
-      throw CouchDBError(
-        501, "not_implemented", "a partitioned target is made only if it is a database of this server")
+    if request.createsTarget, request.partitionsTarget, case .elsewhere(let remote) = target,
+      remote.isWebSocket
+    {
+      throw CouchDBError(501, "not_implemented", "over a WebSocket no target is made")
     }
     // Its documents have passwords, which their owners alone may see.
     if finder.hasUsers, case .here(let local) = source,

@@ -12,6 +12,8 @@ struct ReplicationRequest: Sendable, Equatable {
   let createsTarget: Bool
   /// Whether the target is partitioned if it is made.
   let partitionsTarget: Bool
+  /// What another server is told of the target that is made there.
+  let creationParameters: JSONObject
   /// Only these documents; nil: all.
   let documentIDs: [String]?
   /// A filter function of the source: `DESIGN/FILTER`.
@@ -45,6 +47,7 @@ struct ReplicationRequest: Sendable, Equatable {
     usesCheckpoints = try options.flag("use_checkpoints") ?? true
     onlyWinners = try options.flag("winning_revs_only") ?? false
     partitionsTarget = try options.partitionsTarget()
+    creationParameters = try options.object("create_target_params") ?? [:]
     var documentIDs = try options.documentIDs
     var filter = try options.filter
     selector = try options.object("selector").map { .object($0) }

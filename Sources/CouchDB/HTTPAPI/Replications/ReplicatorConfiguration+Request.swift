@@ -24,7 +24,7 @@ extension ReplicatorConfiguration {
       self.init(source.database, try finder.target(of: remote))
       direction = .push
       connection = remote.connection
-      connection.createsDatabase = request.createsTarget
+      connection.create(as: request)
     case (.elsewhere(let remote), .here(let target)):
       self.init(target.database, try finder.target(of: remote))
       direction = .pull
@@ -147,7 +147,7 @@ extension RelayConfiguration {
     self.init(from: try finder.target(of: source), to: try finder.target(of: target))
     sourceConnection = source.connection
     targetConnection = target.connection
-    targetConnection.createsDatabase = request.createsTarget
+    targetConnection.create(as: request)
     maximumRetries = request.retries ?? ReplicationRequest.usualRetries
     if let delay = request.checkpointDelay { checkpointDelay = delay }
     if request.usesCheckpoints { checkpointName = recordID }
@@ -159,6 +159,16 @@ extension RelayConfiguration {
       ReplicatorConfiguration.texts(request.parameters).map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     self.request.selector = request.selector
     self.request.onlyWinners = request.onlyWinners
+  }
+}
+
+extension ConnectionOptions {
+  /// Makes the database that it leads to, if there is none and a request wants it.
+  fileprivate mutating func create(as request: ReplicationRequest) {
+    createsDatabase = request.createsTarget
+    creationParameters = ReplicatorConfiguration.texts(request.creationParameters)
+      .map { (name: $0.key, value: $0.value.string ?? "") }
+      .sorted { ByteString($0.name) < ByteString($1.name) }
   }
 }
 

@@ -54,6 +54,9 @@ public struct ConnectionOptions: Sendable {
   public var timeout = 15.0
   /// Whether the other database is made if it doesn't exist. Only over HTTP.
   public var createsDatabase = false
+  /// What the server of a database that is made is told of it: names and values of a query string, such as
+  /// `partitioned`.
+  package var creationParameters: [(name: String, value: String)] = []
   /// The network interface, its address or its name. Nil: what the system chooses.
   public var networkInterface: String?
   /// The cookies that servers have set. Nil: none are kept.

@@ -220,6 +220,25 @@ import Touchstone
     expect(none.status, equals: 500, "\(none.text)")
   }
 
+  @Test("a target is made with the options that are given", arguments: [true, false])
+  func making(sourceIsHere: Bool) throws {
+    let (server, source, target) = try Self.three()
+    let from = sourceIsHere ? server : source
+    try from.make("db", documents: 2)
+    try expect(from.ask("PUT", "/db/p:1", ["n": 1]).status, equals: 201)
+    let body: JSONValue = [
+      "source": .string(sourceIsHere ? "db" : source.url("db")), "target": .string(target.url("new")),
+      "create_target": true, "create_target_params": ["partitioned": true, "q": 2, "x&y=": "z"],
+    ]
+    let answer = try server.ask("POST", "/_replicate", body)
+    expect(answer.status, equals: 200, "\(answer.text)")
+    try expect(target.get("/new")["props"], equals: ["partitioned": true])
+    // Documents without a partition are refused.
+    let run = try answer.json()["history"][0]
+    expect(run["docs_written"] == 1 && run["doc_write_failures"] == 2, "\(run)")
+    try expect(target.contents("new").keys.sorted(), equals: ["p:1"])
+  }
+
   @Test("what the target refuses is counted, and the rest goes on") func refused() throws {
     let (server, source, target) = try Self.three()
     try source.make("db", documents: 6)
