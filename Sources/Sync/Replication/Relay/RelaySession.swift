@@ -149,13 +149,21 @@ final class RelaySession: @unchecked Sendable {
       return
     }
     isSaving = true
+    // What is reached meanwhile doesn't hold up the end.
+    let isLast = isFinishing
     write(name, record, to: source, .source) { session in
       session.write(name, record, to: session.target, .target) { session in
         session.isSaving = false
         session.saved = reached
         session.relay.saved(at: reached)
         session.hasProgressed = true
-        if session.isFinishing { session.save() } else { session.step() }
+        if isLast {
+          session.end(session.outcome, nil)
+        } else if session.isFinishing {
+          session.save()
+        } else {
+          session.step()
+        }
       }
     }
   }
@@ -185,10 +193,11 @@ final class RelaySession: @unchecked Sendable {
   }
 
   private func finish() {
-    // A server that doesn't answer any more can't hold up the end.
-    finishToken?.cancel()
-    finishToken = configuration.timer.schedule(after: isStopping ? 2 : 60) { [weak self] in
-      self?.enqueue { $0.end($0.outcome, nil) }
+    // A server that doesn't answer any more can't hold up a stop. Otherwise its requests end by themselves.
+    if isStopping, finishToken == nil {
+      finishToken = configuration.timer.schedule(after: 2) { [weak self] in
+        self?.enqueue { $0.end(nil, nil) }
+      }
     }
     guard !isFinishing else { return }
     isFinishing = true
