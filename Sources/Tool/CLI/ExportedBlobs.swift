@@ -21,8 +21,8 @@ struct ExportedBlobs {
   private var isDone: Set<BlobDigest> = []
   /// The number of blobs that were copied or were already there.
   private(set) var count = 0
-  /// The number of blobs that lines name and the database doesn't have.
-  private(set) var missing = 0
+  /// The blobs that lines name and the database doesn't have. Text can look like a digest without being one.
+  private var lost: Set<BlobDigest> = []
 
   /// Opens the directory for reading or for writing.
   init(_ directory: String, isReadOnly: Bool) throws {
@@ -30,18 +30,23 @@ struct ExportedBlobs {
     store = try BlobStore(directory: directory, isReadOnly: isReadOnly, durability: .none)
   }
 
-  /// Copies the blobs that a line names from the database, except those that are there already.
-  mutating func export(namedIn line: [UInt8], from database: Database) throws {
+  /// Copies the blobs that a line names from the database, except those that are there already. Returns those that the database
+  /// doesn't have.
+  mutating func export(namedIn line: [UInt8], from database: Database) throws -> Set<BlobDigest> {
+    var missing: Set<BlobDigest> = []
     try line.withUnsafeBytes { line in
-      try Self.forEachDigest(in: line) { digest, isReference in
-        guard isDone.insert(digest).inserted else { return }
+      try Self.forEachDigest(in: line) { digest, _ in
+        guard isDone.insert(digest).inserted else {
+          if lost.contains(digest) { missing.insert(digest) }
+          return
+        }
         guard try !store.contains(digest) else { return count += 1 }
         let reader: BlobReader
         do { reader = try database.open(Blob(digest: digest, length: 0)) } catch let error as StorageError
           where error.code == .notFound
         {
-          // Text can look like a digest without being one.
-          if isReference { missing += 1 }
+          lost.insert(digest)
+          missing.insert(digest)
           return
         }
         try Self.copy(reader, to: store.makeWriter()) { stored in
@@ -51,19 +56,19 @@ struct ExportedBlobs {
         count += 1
       }
     }
+    return missing
   }
 
   /// Copies the blobs that a line names into the database, if there are exported ones. The document must be saved in the same
-  /// open. Returns the number of references of the line to blobs that the database hasn't afterwards.
+  /// open. Returns the blobs that the database hasn't afterwards. Text can look like a digest without being one.
   static func `import`(
     namedIn line: UnsafeRawBufferPointer, from exported: inout ExportedBlobs?, into database: Database
-  ) throws -> Int {
-    var missing = 0
-    try forEachDigest(in: line) { digest, isReference in
+  ) throws -> Set<BlobDigest> {
+    var missing: Set<BlobDigest> = []
+    try forEachDigest(in: line) { digest, _ in
       guard try !database.contains(Blob(digest: digest, length: 0)) else { return }
       guard let store = exported?.store, try store.contains(digest) else {
-        // Text can look like a digest without being one.
-        if isReference { missing += 1 }
+        missing.insert(digest)
         return
       }
       try copy(store.open(digest), to: database.makeBlobWriter()) { stored in

@@ -16,8 +16,10 @@ enum InlineBlobs {
   /// What is written after a digest.
   private static let member = "\"data\":"
 
-  /// Returns the line with the bytes of the blobs that the database has. `missing` counts those that it hasn't.
-  static func adding(to line: [UInt8], from database: Database, missing: inout Int) throws -> [UInt8] {
+  /// Returns the line with the bytes of the blobs that the database has. `missing` gets those that it hasn't.
+  static func adding(to line: [UInt8], from database: Database, missing: inout Set<BlobDigest>) throws
+    -> [UInt8]
+  {
     var result: [UInt8] = []
     var copied = 0
     try line.withUnsafeBytes { bytes in
@@ -27,7 +29,7 @@ enum InlineBlobs {
           as StorageError
           where error.code == .notFound
         {
-          missing += 1
+          missing.insert(digest)
           return
         }
         if result.isEmpty, try hasOwnData(bytes) {

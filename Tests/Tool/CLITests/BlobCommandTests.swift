@@ -53,10 +53,11 @@ import TestSupport
       expect(lines.errors, equals: "")
       try tool.succeed("create", "third")
       // Without them, the documents come back, and the command says what is missing.
-      let without = try tool.succeed("import", "third", "-", input: lines.output)
-      let remark =
-        "3 references to blobs that aren't in the database: of 3 documents, the first of them '-second'"
+      let without = try tool("import", "third", "-", input: lines.output)
+      expect(without.status, equals: 1)
+      let remark = "the documents were imported, but 2 blobs that 3 documents name are missing"
       expect(without.errors.contains(remark), "\(without.errors)")
+      try expect(without.errors.contains(tool("check", "third").output), "\(without.errors)")
       try expect(tool("import", "third", "-", "--blobs", "none", input: lines.output).status, equals: 2)
       try tool.succeed("import", "third", "-", "--blobs", "mine", input: lines.output)
       try expect(tool.succeed("get", "third", "doc", "--attachment", "a.txt").output, equals: "abc")
@@ -66,6 +67,51 @@ import TestSupport
       try Data("abd".utf8).write(to: URL(filePath: file))
       try tool.succeed("create", "fourth")
       try expect(tool("import", "fourth", "-", "--blobs", "mine", input: lines.output).status, equals: 3)
+    }
+  }
+
+  @Test(arguments: TestEngine.some)
+  func exportsAndImportsNameTheBlobsThatACheckMisses(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "doc", Self.document)
+      // What looks like a reference and is none, and references of both kinds at several depths.
+      let digest = Self.digest
+      try tool.succeed(
+        "put", "db", "none", #"{"digest":"\#(digest)","x":[{"digest":"\#(digest)"}],"s":"\#(digest)"}"#)
+      try tool.succeed(
+        "put", "db", "two",
+        #"{"a":{"b":[1,{"@type":"blob","digest":"\#(digest)","length":3}]},"c":{"@type":"blob","digest":"\#(digest)"}}"#
+      )
+      try tool.succeed("export", "db", "whole.jsonl", "--attachments", "inline")
+      let directory = tool.path("db.touchstone/Attachments")
+      for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+        try FileManager.default.removeItem(atPath: directory + "/" + name)
+      }
+      let faults = try tool("check", "db").output
+      func expectMissing(_ arguments: [String], _ done: String) throws {
+        let result = try tool.run(Tool.executable, arguments)
+        expect(result.status, equals: 1)
+        let line = "touchstone \(arguments[0]): \(done), but 1 blob that 2 documents name is missing\n"
+        expect(
+          result.errors.split(separator: "\n").sorted(),
+          equals: (faults + line).split(separator: "\n").sorted())
+      }
+      try expectMissing(["export", "db", "out.jsonl"], "the documents were exported")
+      try expectMissing(
+        ["export", "db", "out2.jsonl", "--attachments", "inline"], "the documents were exported")
+      try expectMissing(["export", "db", "-", "--blobs", "mine"], "the documents were exported")
+      try tool.succeed("export", "db")
+      try tool.succeed("export", "db", "out.csv")
+      for file in ["out.jsonl", "out2.jsonl"] {
+        let other = "other-" + file
+        try expectMissing(
+          ["import", other, file, "--engine", engine.rawValue], "the documents were imported")
+        try expect(tool("check", other).output, equals: faults)
+        // A later line brings the blob.
+        let lines = try tool.succeed("export", other).output
+        try tool.write(lines + tool.read("whole.jsonl"), to: "both.jsonl")
+        try tool.succeed("import", "both-" + file, "both.jsonl", "--engine", engine.rawValue)
+      }
     }
   }
 

@@ -1,3 +1,4 @@
+import Blobs
 import Datasets
 import Storage
 import Touchstone
@@ -43,7 +44,8 @@ struct ExportCommand: Subcommand {
       when it is complete. A file that it replaces keeps its owner and permissions, and a link keeps leading to it.
       Blobs and attachments of the documents are written as files into a directory: FILE.blobs, or --blobs. For
       standard output, a pipe or a device, blobs are left out unless --blobs is given. With --attachments inline, they
-      are in the lines, and import takes them from there.
+      are in the lines, and import takes them from there. Blobs that documents name and that DB lacks are named, and the
+      status is 1, unless blobs are left out. The lines are written.
 
       CSV has a header with the names of all properties, those that most documents have first. A missing property is
       an empty field, an empty string is "", and numbers, booleans, null, arrays and objects are written as JSON. Text
@@ -108,9 +110,10 @@ struct ExportCommand: Subcommand {
       }
       return
     }
+    var missing = MissingBlobs()
     guard file != "-" else {
-      _ = try write(database, to: ByteWriter(path: "-"), isStraight: true)
-      return try database.close()
+      _ = try write(database, to: ByteWriter(path: "-"), isStraight: true, &missing)
+      return try end(database, missing)
     }
     let target: FileReplacement
     do { target = try FileReplacement(file, permissions: 0o644) } catch let error as StorageError {
@@ -121,10 +124,16 @@ struct ExportCommand: Subcommand {
       to: ByteWriter(
         descriptor: target.descriptor, name: file,
         compression: file.hasSuffix(".gz") ? .gzip() : ByteWriter.Compression.none),
-      isStraight: target.isStraight)
+      isStraight: target.isStraight, &missing)
     try target.commit()
     try output.line(asJSON ? "{\"documents\":\(count)}" : "\(TextTable.grouped(count)) documents")
+    try end(database, missing)
+  }
+
+  private func end(_ database: Database, _ missing: MissingBlobs) throws {
+    let outcome = Result { try missing.checkIsComplete("the documents were exported", database) }
     try database.close()
+    try outcome.get()
   }
 
   private func exportCBLite2(
@@ -142,7 +151,9 @@ struct ExportCommand: Subcommand {
   }
 
   /// Writes the documents, and returns their number.
-  private func write(_ database: Database, to writer: ByteWriter, isStraight: Bool) throws -> Int {
+  private func write(
+    _ database: Database, to writer: ByteWriter, isStraight: Bool, _ missing: inout MissingBlobs
+  ) throws -> Int {
     var progress = Progress("export", unit: "documents")
     defer { progress.end() }
     var count = 0
@@ -164,7 +175,6 @@ struct ExportCommand: Subcommand {
     let directory = isInline ? nil : blobs ?? (isStraight ? nil : ExportedBlobs.directory(beside: file))
     var exported = try directory.map { try ExportedBlobs($0, isReadOnly: false) }
     var leftOut = 0
-    var missing = 0
     var isComplete = false
     defer { if isComplete { exported?.finish() } else { exported?.discard() } }
 
@@ -180,12 +190,15 @@ struct ExportCommand: Subcommand {
       try document.writeJSON(into: &line)
       // Replaces the body's opening brace: a comma follows the metadata, unless the body is empty.
       if line.count == brace + 2 { line.remove(at: brace) } else { line[brace] = UInt8(ascii: ",") }
-      try exported?.export(namedIn: line, from: database)
+      var lost: Set<BlobDigest> = []
       if isInline {
-        line = try InlineBlobs.adding(to: line, from: database, missing: &missing)
-      } else if exported == nil {
+        line = try InlineBlobs.adding(to: line, from: database, missing: &lost)
+      } else if let found = try exported?.export(namedIn: line, from: database) {
+        lost = found
+      } else {
         leftOut += try ExportedBlobs.count(namedIn: line, of: database)
       }
+      line.withUnsafeBytes { missing.add(lost, namedIn: $0, of: document.id) }
       try line.withUnsafeBytes { try writer.writeLine($0) }
       count += 1
       if count & 0xFF == 0 { progress.update(count) }
@@ -204,10 +217,6 @@ struct ExportCommand: Subcommand {
       StandardError.line(
         "touchstone export: blobs were left out, so another database can't import these lines;"
           + " use --blobs DIR, --attachments inline, or give a FILE")
-    }
-    missing += exported?.missing ?? 0
-    if missing > 0 {
-      StandardError.line("touchstone export: \(missing) blobs that documents name aren't in the database")
     }
     return count
   }

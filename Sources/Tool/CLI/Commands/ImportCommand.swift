@@ -44,7 +44,8 @@ struct ImportCommand: Subcommand {
       write wins, and lines that have the ID of an earlier line are counted. Lines of export --metadata keep
       their revision IDs (_rev): a new document gets the ID of its line, and a document that has this revision
       doesn't change. _sequence is ignored. An invalid line ends the import. Earlier transactions are kept. Blobs
-      that the database doesn't have are read from the directory that export made: FILE.blobs, or --blobs.
+      that the database doesn't have are read from the directory that export made: FILE.blobs, or --blobs. Those that are
+      still missing are named, and the status is 1. The documents are imported without them.
 
       The first line of CSV (RFC 4180) names the properties. A field without quotes that JSON reads as a number,
       true, false or null is that, and so is a valid JSON object or array; all other text is a string. A field with
@@ -115,9 +116,10 @@ struct ImportCommand: Subcommand {
             }
             if record.id != nil { hasIDs = true }
             func save(_ record: Record) throws {
+              let id = record.idString ?? DocumentID.random()
               let lost = try ExportedBlobs.import(namedIn: record.json, from: &blobs, into: database)
-              missing.add(lost, of: record, line: source.lineNumber)
-              if try self.save(record, in: database, line: source.lineNumber) { saved += 1 }
+              missing.add(lost, namedIn: record.json, of: id)
+              if try self.save(record, id, in: database, line: source.lineNumber) { saved += 1 }
             }
             let line: [UInt8]?
             do { line = try InlineBlobs.taking(from: record.json, into: database) } catch let error
@@ -149,7 +151,6 @@ struct ImportCommand: Subcommand {
       StandardError.line(
         "touchstone import: no line has the property '\(idProperty)', so all documents got random IDs")
     }
-    if let remark = missing.remark { StandardError.line("touchstone import: \(remark)") }
     let again = try repeated.count(lines: imported, saved: saved)
     if again > 0 {
       let lines = again == 1 ? "1 line has" : "\(TextTable.grouped(again)) lines have"
@@ -159,7 +160,9 @@ struct ImportCommand: Subcommand {
     try output.line(
       asJSON ? "{\"documents\":\(count),\"repeated\":\(again)}" : SuccessLine.documents(count))
     isDone = true
+    let outcome = Result { try missing.checkIsComplete("the documents were imported", database) }
     try database.close()
+    try outcome.get()
   }
 
   /// Opens the database, or makes it if there is none and an engine is named.
@@ -198,30 +201,6 @@ struct ImportCommand: Subcommand {
 
   /// Removes a database that this command has made.
   private static func remove(_ database: Database) { try? database.delete() }
-
-  /// References of imported documents to blobs that the database doesn't have.
-  private struct MissingBlobs {
-    private var references = 0
-    private var documents = 0
-    private var first = ""
-
-    mutating func add(_ count: Int, of record: Record, line: Int) {
-      guard count > 0 else { return }
-      if documents == 0 { first = record.idString.map { "'\($0.prefix(100))'" } ?? "that of line \(line)" }
-      references += count
-      documents += 1
-    }
-
-    /// What to tell about them; nil if there are none.
-    var remark: String? {
-      guard references > 0 else { return nil }
-      let names = references == 1 ? "1 reference" : "\(TextTable.grouped(references)) references"
-      let holders =
-        documents == 1 ? "1 document" : "\(TextTable.grouped(documents)) documents, the first of them"
-      return "\(names) to blobs that aren't in the database: of \(holders) \(first). "
-        + "The documents were imported"
-    }
-  }
 
   /// The blobs that were exported with the lines; nil if there are none.
   private func exportedBlobs() throws -> ExportedBlobs? {
@@ -279,8 +258,7 @@ struct ImportCommand: Subcommand {
   }
 
   /// Saves a document. Returns false if nothing changed.
-  private func save(_ record: Record, in database: Database, line: Int) throws -> Bool {
-    let id = record.idString ?? DocumentID.random()
+  private func save(_ record: Record, _ id: String, in database: Database, line: Int) throws -> Bool {
     do {
       if let exported = try ExportedDocument(record.json) {
         return try exported.save(id, in: database)
