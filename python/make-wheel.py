@@ -2,7 +2,8 @@
 
 The wheel holds the package, libtouchstone.so.0 and the libraries that it needs, so that it runs on a Debian 12 or a newer
 system on which only Python is installed. What every such system has stays outside (PEP 600): glibc, libgcc_s, libstdc++.
-It needs nothing but Python's standard library, ldd, strip, and the clang that comes with Swift.
+The licences of all that is inside are in NAME.dist-info/licenses. It needs nothing but Python's standard library, ldd, strip,
+dpkg, and the clang that comes with Swift.
 """
 
 import base64
@@ -33,7 +34,8 @@ Name: touchstone
 Version: {version}
 Summary: A database of JSON documents with revisions, queries and sync, on the storage engine of your choice
 Requires-Python: >=3.9
-License: {license}
+License: Apache-2.0
+{files}
 Provides-Extra: pandas
 Requires-Dist: pandas; extra == "pandas"
 Provides-Extra: arrow
@@ -129,6 +131,36 @@ def smaller_data(path):
     return header + struct.pack("<I", len(items)) + b"".join(result), symbol.group(2)
 
 
+def licenses(libraries):
+    """The texts of the licences of libraries, by their names: Debian's, of each package, and the common ones that these name."""
+    packages = {}
+    for path in libraries:
+        real = os.path.realpath(path)
+        # Debian lists files by either of two paths.
+        places = [real, real[len("/usr") :] if real.startswith("/usr/lib") else "/usr" + real]
+        for place in places:
+            found = subprocess.run(["dpkg-query", "-S", place], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            if found.returncode == 0:
+                packages.setdefault(found.stdout.split(":")[0], []).append(os.path.basename(path))
+                break
+        else:
+            sys.exit("make-wheel: no package has %s, so its licence isn't known" % path)
+    texts, common = {}, set()
+    for package, names in packages.items():
+        with open("/usr/share/doc/%s/copyright" % package, encoding="utf-8") as file:
+            text = file.read()
+        common.update(re.findall(r"/usr/share/common-licenses/([A-Za-z]+[-0-9.]*[0-9])", text))
+        texts[package + ".txt"] = "This is about %s.\n\n%s" % (", ".join(sorted(names)), text)
+    for name in sorted(common):
+        with open("/usr/share/common-licenses/" + name, encoding="utf-8") as file:
+            texts[name + ".txt"] = file.read()
+    # Swift's runtime is inside libtouchstone.
+    swift = os.path.realpath(shutil.which("swiftc") or sys.exit("make-wheel: there is no swiftc"))
+    with open(os.path.join(os.path.dirname(swift), "..", "share", "swift", "LICENSE.txt"), encoding="utf-8") as file:
+        texts["swift-runtime.txt"] = "This is about the runtime and Foundation of Swift in libtouchstone.so.0.\n\n" + file.read()
+    return texts
+
+
 def write_smaller_data(path, target):
     """Makes a libicudata with less data."""
     content, symbol = smaller_data(path)
@@ -172,7 +204,7 @@ def main():
         libraries = [os.path.join(folder, name) for name in sources]
         number, platform_tag = version(library), tag(libraries)
         info = "%s-%s.dist-info" % (NAME, number)
-        os.mkdir(os.path.join(work, info))
+        os.makedirs(os.path.join(work, info, "licenses"))
 
         def write(name, content):
             with open(os.path.join(work, info, name), "w", encoding="utf-8") as file:
@@ -180,8 +212,11 @@ def main():
 
         with open(os.path.join(HERE, "..", "LICENSE"), encoding="utf-8") as file:
             text = file.read()
-        write("LICENSE", text)
-        write("METADATA", METADATA.format(version=number, license=text.splitlines()[0].strip(), description=DESCRIPTION))
+        texts = dict(licenses(path for name, path in sources.items() if path != library), LICENSE=text)
+        for name, content in texts.items():
+            write(os.path.join("licenses", name), content)
+        files = "\n".join("License-File: " + name for name in sorted(texts))
+        write("METADATA", METADATA.format(version=number, files=files, description=DESCRIPTION))
         write(
             "WHEEL",
             "Wheel-Version: 1.0\nGenerator: make-wheel\nRoot-Is-Purelib: false\nTag: py3-none-%s\n" % platform_tag,
