@@ -1,3 +1,4 @@
+import array
 import asyncio
 import io
 import json
@@ -32,6 +33,28 @@ def test_blobs_are_files(db):
         db.open_blob("sha1-AAAAAAAAAAAAAAAAAAAAAAAAAAA=")
     with pytest.raises(touchstone.BadRequestError):
         db.open_blob("nothing")
+
+
+def test_a_blob_s_file_reads_into_buffers_of_any_kind(db):
+    content = bytes(range(256)) * 1000
+    file = db.open_blob(db.blob(content))
+    buffer = bytearray(1000)
+    assert file.readinto(buffer) == 1000 and buffer == content[:1000]
+    assert file.readinto(memoryview(buffer)[500:]) == 500 and buffer[500:] == content[1000:1500]
+    numbers = array.array("I", [0] * 100)
+    assert file.readinto(numbers) == numbers.itemsize * 100
+    assert numbers.tobytes() == content[1500 : 1500 + len(numbers.tobytes())]
+    with pytest.raises(TypeError):
+        file.readinto(bytes(10))
+    assert file.readinto(bytearray()) == 0
+    file.seek(200_000)
+    assert file.read() == content[200_000:] and file.read() == b"" and file.readall() == b""
+    file.seek(-2, io.SEEK_END)
+    assert file.readinto(buffer) == 2 and buffer[:2] == content[-2:]
+    assert file.readinto(buffer) == 0
+    file.close()
+    with pytest.raises(ValueError):
+        file.readinto(buffer)
 
 
 def test_observers_hear_of_commits(db):

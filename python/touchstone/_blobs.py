@@ -104,6 +104,17 @@ class BlobFile(io.RawIOBase):
         self._position += count
         return count
 
+    def readall(self) -> bytes:
+        # Without this, the bytes would come in many small pieces.
+        content = bytearray(max(self._length - self._position, 0))
+        view, count = memoryview(content), 0
+        while count < len(content):
+            got = self.readinto(view[count:])
+            if got == 0:
+                break
+            count += got
+        return bytes(view[:count])
+
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         open_handle = self._check()
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]

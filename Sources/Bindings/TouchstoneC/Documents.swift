@@ -44,15 +44,14 @@ public func touchstone_read(
     guard let document = try handle.perform({ try $0.document(id) }) else {
       return -Int64(TOUCHSTONE_NOT_FOUND)
     }
-    let json = try document.json()
-    // TOUCHSTONE_NUL would be a negative capacity.
-    if let buffer, json.count <= capacity {
-      json.withUnsafeBytes { json in
-        if let start = json.baseAddress { memcpy(buffer, start, json.count) }
+    return try document.withJSON { json in
+      // TOUCHSTONE_NUL would be a negative capacity.
+      if let buffer, let start = json.baseAddress, json.count <= capacity {
+        memcpy(buffer, start, json.count)
+        revision?.pointee = document.revisionForC
       }
-      revision?.pointee = document.revisionForC
+      return Int64(json.count)
     }
-    return Int64(json.count)
   }
 }
 
@@ -71,7 +70,7 @@ public func touchstone_get(
     }
     let found = try handle.perform { try $0.document(id, includeDeleted: flags != 0) }
     guard let document = found else { throw NoDocument(id) }
-    try hand(try document.json(), to: json, length)
+    try document.withJSON { try hand($0, to: json, length) }
     revision?.pointee = document.revisionForC
   }
 }

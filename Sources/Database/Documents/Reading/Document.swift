@@ -1,4 +1,5 @@
 import Blobs
+import Bytes
 import Fleece
 
 /// A stored document as it was when it was read. It is immutable, and it may be kept and shared.
@@ -108,15 +109,18 @@ public struct Document: Sendable {
   }
 
   /// Returns the body as JSON in UTF-8 with sorted keys. Throws `damaged` when it can't be read.
-  public func json() throws -> [UInt8] {
+  public func json() throws -> [UInt8] { try withJSON { [UInt8]($0) } }
+
+  /// Lends the body as the same JSON to `body`. Throws `damaged` when it can't be read.
+  package func withJSON<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
     guard let root else { throw DocumentRecord.damaged }
-    return try withExtendedLifetime(record) {
-      var json: [UInt8] = []
+    var text = ByteBuffer(capacity: 2048)
+    try withExtendedLifetime(record) {
       try undamaged { () throws(FleeceError) in
-        try root.writeJSON(sharedKeys: sharedKeys, canonical: true, into: &json)
+        try root.writeJSON(sharedKeys: sharedKeys, canonical: true, into: &text)
       }
-      return json
     }
+    return try body(text.bytes)
   }
 }
 
