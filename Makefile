@@ -394,9 +394,19 @@ C_COMPILERS ?= gcc clang
 # What reports errors of the library's users and not of the library: valgrind doesn't know all that Swift does.
 VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=Tests/valgrind.supp
 
+# Children that Tests/Bindings/forks.c forks.
+FORKS ?= 300
+
 examples-c: library ## Builds the example in C with gcc and clang, and runs it, under the address sanitizer and under valgrind
 	@folder=$$PWD/$(SCRATCH)/examples-c
 	library=$$PWD/$(dir $(LIBRARY))
+	Tests/Bindings/check-exports "$(LIBRARY)" Tests/Bindings/forks.c Fuzz/C/calls.c
+	rm -rf "$$folder"
+	mkdir -p "$$folder/databases"
+	$(firstword $(C_COMPILERS)) -std=gnu11 -g -Wall -Wextra -Werror -pthread -I Sources/Bindings/CTouchstone \
+	  -o "$$folder/forks" Tests/Bindings/forks.c -L "$$library" -ltouchstone -Wl,-rpath,"$$library"
+	# A call that waits in a child waits until then.
+	timeout 900 "$$folder/forks" $(FORKS) "$$folder/databases"
 	for compiler in $(C_COMPILERS); do
 	  if ! command -v "$$compiler" >/dev/null; then echo "examples-c: without $$compiler, which isn't installed"; continue; fi
 	  for sanitizer in '' '-fsanitize=address,undefined'; do

@@ -472,6 +472,7 @@ int main(int count, char **arguments) {
     struct work *work = &works[number];
     work->seed = seed + (unsigned long long)number * 1000003;
     work->calls = calls / (unsigned long long)threads;
+  if (!touchstone_version()) return 1;
     if (snprintf(work->directory, sizeof work->directory, "%s/%d", arguments[3], number) >= (int)sizeof work->directory) return 1;
     mkdir(work->directory, 0700);
     if (pthread_create(&work->thread, NULL, run, work) != 0) return 1;

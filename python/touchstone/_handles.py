@@ -13,7 +13,7 @@ class Process:
     """What is known of this process.
 
     After a fork in a process with databases, nothing calls the library, which would refuse that, and nothing waits for a lock:
-    those of other threads are never released there, nor are those of Swift's runtime, which even an error may need.
+    those of other threads are never released there.
     """
 
     is_forked = False
@@ -24,7 +24,7 @@ class Process:
         return MisuseError(
             "the process was forked while it had databases open, so it can't use the library: open databases after the fork,"
             ' or start the process anew (multiprocessing\'s "spawn")',
-            code="Misuse",
+            code="Misuse.forked",
         )
 
 

@@ -29,8 +29,10 @@
 // thread, by one call at a time. No handle may be freed while another call uses it. A comment that says "callback" names
 // the thread that it comes on.
 //
-// FORK. After a fork, a process that had handles can't use the library any more: each call fails with TOUCHSTONE_MISUSE,
-// and frees do nothing. Processes that exec, or are forked while there is no handle, are free.
+// FORK. A child that is forked while its parent has handles, or a call is at work there, can't use the library: each call fails
+// at once with TOUCHSTONE_MISUSE (code "Misuse.forked"), frees of handles do nothing, and functions that can't fail give what
+// they give for NULL. It is so whatever threads of the parent did at the fork. Programs that exec are free, and so are other
+// children; but where the parent has used RocksDB, replicators or listeners, they are UNSUPPORTED in these.
 
 #ifndef TOUCHSTONE_H
 #define TOUCHSTONE_H

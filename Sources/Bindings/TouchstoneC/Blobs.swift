@@ -48,6 +48,7 @@ public func touchstone_blob_finish(
 ) -> Int32 {
   status(error) {
     let handle = try Handles.content(writer, BlobWriterHandle.self)
+    try check(json)
     let type = try string(content_type, content_type_length, "the content type")
     let blob = Blob(try handle.writer.finish(), type.isEmpty ? nil : type)
     try hand(blob.jsonValue, to: json, length)
@@ -81,7 +82,7 @@ public func touchstone_blob_open(
 
 @c @implementation
 public func touchstone_blob_length(_ blob: OpaquePointer?) -> UInt64 {
-  (try? Handles.content(blob, BlobHandle.self))?.reader.length ?? 0
+  value(of: blob, BlobHandle.self, otherwise: 0) { $0.reader.length }
 }
 
 @c @implementation

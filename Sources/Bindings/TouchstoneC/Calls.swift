@@ -28,16 +28,38 @@ struct CallerStatus: Error {
 /// Runs the body of a function that returns a kind.
 @inline(__always)
 func status(_ place: ErrorPlace?, _ body: () throws -> Void) -> Int32 {
+  guard !ForkedChild.isThisProcess else { return ForkedChild.refuse(place) }
   do {
     try body()
     return 0
   } catch { return failure(error, place) }
 }
 
+/// Runs the body of a function that returns a kind, and works without a handle.
+func statusWithoutHandle(_ place: ErrorPlace?, _ body: () throws -> Void) -> Int32 {
+  guard !ForkedChild.isThisProcess else { return ForkedChild.refuse(place) }
+  ForkedChild.enter()
+  defer { ForkedChild.leave() }
+  return status(place, body)
+}
+
 /// Runs the body of a function that returns a number, or a kind as a negative one.
 @inline(__always)
 func number(_ place: ErrorPlace?, _ body: () throws -> Int64) -> Int64 {
+  guard !ForkedChild.isThisProcess else { return Int64(-ForkedChild.refuse(place)) }
   do { return try body() } catch { return Int64(-failure(error, place)) }
+}
+
+/// Runs the body of a function that can't fail with what a handle stands for. Returns `otherwise` for a handle that isn't one.
+@inline(__always)
+func value<Content: AnyObject, Result>(
+  of handle: OpaquePointer?, _ type: Content.Type, otherwise: Result, _ body: (Content) -> Result,
+  _ function: StaticString = #function
+) -> Result {
+  guard !ForkedChild.isThisProcess, let content = try? Handles.content(handle, type, function) else {
+    return otherwise
+  }
+  return body(content)
 }
 
 /// Hands an error to C and returns its kind.
@@ -186,11 +208,18 @@ func requiredRevisionID(_ text: UnsafePointer<CChar>?, _ length: Int) throws -> 
   return id
 }
 
+/// Throws if there is no place for a text, before anything is done.
+@discardableResult
+func check(_ place: TextPlace?) throws -> TextPlace {
+  guard let place else { throw Misuse("there is no place for the result: the pointer is NULL", .badRequest) }
+  return place
+}
+
 /// Hands a text to C.
 func hand(
   _ text: some Collection<UInt8>, to place: TextPlace?, _ length: UnsafeMutablePointer<Int>?
 ) throws {
-  guard let place else { throw Misuse("there is no place for the result: the pointer is NULL", .badRequest) }
+  let place = try check(place)
   let count = text.count
   let block = allocate(count + 1).assumingMemoryBound(to: CChar.self)
   copy(text, to: block)
@@ -208,7 +237,6 @@ func hand(_ content: AnyObject, to place: HandlePlace?) { place?.pointee = Handl
 
 /// Throws if there is no place for a handle, before it is made.
 func check(_ place: HandlePlace?) throws {
-  try Handles.checkProcess()
   if place == nil { throw Misuse("there is no place for the handle: the pointer is NULL", .badRequest) }
 }
 

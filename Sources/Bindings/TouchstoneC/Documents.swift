@@ -200,6 +200,10 @@ public func touchstone_set_expiration(
 public func touchstone_expiration(
   _ database: OpaquePointer?, _ id: UnsafePointer<CChar>?, _ id_length: Int, _ error: ErrorPlace?
 ) -> Int64 {
+  guard !ForkedChild.isThisProcess else {
+    _ = ForkedChild.refuse(error)
+    return .min
+  }
   do {
     let handle = try Handles.content(database, DatabaseHandle.self)
     let id = try string(id, id_length, "the ID of the document")

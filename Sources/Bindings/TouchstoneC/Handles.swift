@@ -52,20 +52,11 @@ enum Handles {
       default: .trusted
       }
     needsCheck.store(mode != .trusted, ordering: .relaxed)
-    _ = pthread_atfork(nil, nil) {
-      guard Handles.count.load(ordering: .relaxed) > 0 else { return }
-      Handles.isForked.store(true, ordering: .relaxed)
-      Handles.needsCheck.store(true, ordering: .relaxed)
-    }
     return Lock(Table(mode: mode))
   }()
 
   /// Whether a call has to look at its handle before it uses it.
   private static let needsCheck = Atomic<Bool>(false)
-  /// Whether this process was forked from one that had handles.
-  private static let isForked = Atomic<Bool>(false)
-  /// The number of handles that are alive.
-  private static let count = Atomic<Int>(0)
 
   static func setMode(_ mode: Mode) throws {
     try table.withLock { table in
@@ -74,22 +65,13 @@ enum Handles {
       }
       table.mode = mode
     }
-    needsCheck.store(mode != .trusted || isForked.load(ordering: .relaxed), ordering: .relaxed)
-  }
-
-  /// Throws in a process that was forked from one that had handles.
-  static func checkProcess() throws {
-    guard !isForked.load(ordering: .relaxed) else {
-      throw Misuse(
-        "the process was forked while it had databases open, so it can't use the library: open databases after the fork, or"
-          + " start the process anew (in Python: multiprocessing's \"spawn\")")
-    }
+    needsCheck.store(mode != .trusted, ordering: .relaxed)
   }
 
   /// Makes a handle, which C owns.
   static func make(_ content: AnyObject) -> OpaquePointer {
+    ForkedChild.enter()
     let handle = Unmanaged.passRetained(Handle(content)).toOpaque()
-    count.add(1, ordering: .relaxed)
     table.withLock { table in
       table.isUsed = true
       if table.mode != .trusted { table.isAlive[handle] = true }
@@ -99,22 +81,21 @@ enum Handles {
 
   /// Ends a handle. Nil does nothing.
   static func free(_ pointer: OpaquePointer?, _ function: StaticString = #function) {
-    guard let pointer = pointer.map({ UnsafeRawPointer($0) }) else { return }
-    guard !isForked.load(ordering: .relaxed) else { return }
+    guard !ForkedChild.isThisProcess, let pointer = pointer.map({ UnsafeRawPointer($0) }) else { return }
     if needsCheck.load(ordering: .relaxed) {
       let isChecked = table.withLock { $0.mode != .trusted }
       if isChecked {
         do { try check(pointer, function) } catch { return }
         let handle = Unmanaged<Handle>.fromOpaque(pointer).takeUnretainedValue()
         table.withLock { $0.isAlive[pointer] = false }
-        count.subtract(1, ordering: .relaxed)
         // The object stays, without its content.
         handle.content = nil
+        ForkedChild.leave()
         return
       }
     }
-    count.subtract(1, ordering: .relaxed)
     Unmanaged<Handle>.fromOpaque(pointer).release()
+    ForkedChild.leave()
   }
 
   /// The object that a pointer stands for.
@@ -135,7 +116,6 @@ enum Handles {
   private static func checkedContent<Content: AnyObject>(
     _ pointer: UnsafeRawPointer, _ type: Content.Type, _ function: StaticString
   ) throws -> Content {
-    try checkProcess()
     try check(pointer, function)
     let content = Unmanaged<Handle>.fromOpaque(pointer).takeUnretainedValue().content
     guard let content = content as? Content else {

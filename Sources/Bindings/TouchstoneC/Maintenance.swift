@@ -23,7 +23,7 @@ private func report(
 public func touchstone_set_log(
   _ levels: UnsafePointer<CChar>?, _ length: Int, _ error: ErrorPlace?
 ) -> Int32 {
-  status(error) {
+  statusWithoutHandle(error) {
     let text = try string(levels, length, "the levels")
     do { Log.add(Log.standardError, levels: try LogLevels(text)) } catch {
       throw Misuse("\(error)", .badRequest)
@@ -73,8 +73,7 @@ public func touchstone_convert(
   _ progress: (@convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, Int64, Int64) -> Int32)?,
   _ context: UnsafeMutableRawPointer?, _ error: ErrorPlace?
 ) -> Int32 {
-  status(error) {
-    try Handles.checkProcess()
+  statusWithoutHandle(error) {
     prepareEngines()
     let path = try string(path, path_length, "the path")
     var options = try Options(options, options_length)
@@ -101,9 +100,9 @@ public func touchstone_upgrade(
   _ context: UnsafeMutableRawPointer?, _ json: TextPlace?, _ length: UnsafeMutablePointer<Int>?,
   _ error: ErrorPlace?
 ) -> Int32 {
-  status(error) {
-    try Handles.checkProcess()
+  statusWithoutHandle(error) {
     prepareEngines()
+    try check(json)
     let source = try string(source, source_length, "the path of the source")
     let target = try string(target, target_length, "the path of the target")
     var options = try Options(options, options_length)

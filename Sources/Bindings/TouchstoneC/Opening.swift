@@ -62,7 +62,7 @@ private nonisolated(unsafe) let version: UnsafePointer<CChar>? = {
 public func touchstone_engines(
   _ json: TextPlace?, _ length: UnsafeMutablePointer<Int>?, _ error: ErrorPlace?
 ) -> Int32 {
-  status(error) {
+  statusWithoutHandle(error) {
     prepareEngines()
     try hand(.array(Engines.names.map { .string($0.rawValue) }), to: json, length)
   }
@@ -70,7 +70,7 @@ public func touchstone_engines(
 
 @c @implementation
 public func touchstone_check_handles(_ mode: Int32, _ error: ErrorPlace?) -> Int32 {
-  status(error) {
+  statusWithoutHandle(error) {
     guard let mode = Handles.Mode(rawValue: mode) else {
       throw Misuse("there is no way \(mode) to check handles", .badRequest)
     }
@@ -83,7 +83,7 @@ public func touchstone_open(
   _ path: UnsafePointer<CChar>?, _ path_length: Int, _ options: UnsafePointer<CChar>?, _ options_length: Int,
   _ database: HandlePlace?, _ error: ErrorPlace?
 ) -> Int32 {
-  status(error) {
+  statusWithoutHandle(error) {
     try check(database)
     prepareEngines()
     var options = try Options(options, options_length)

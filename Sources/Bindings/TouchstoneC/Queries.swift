@@ -164,7 +164,7 @@ public func touchstone_query_stream(
 
 @c @implementation
 public func touchstone_query_cancel(_ query: OpaquePointer?) {
-  try? Handles.content(query, QueryHandle.self).cancel()
+  value(of: query, QueryHandle.self, otherwise: ()) { $0.cancel() }
 }
 
 @c @implementation

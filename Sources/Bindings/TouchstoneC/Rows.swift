@@ -11,23 +11,17 @@ public func touchstone_rows_free(_ rows: OpaquePointer?) { Handles.free(rows) }
 
 @c @implementation
 public func touchstone_rows_width(_ rows: OpaquePointer?) -> Int32 {
-  Int32(clamping: (try? Handles.content(rows, RowsHandle.self))?.columnNames.count ?? 0)
+  value(of: rows, RowsHandle.self, otherwise: 0) { Int32(clamping: $0.columnNames.count) }
 }
-
-/// The name of a column that isn't there. It lives as long as the process.
-private nonisolated(unsafe) let noName: UnsafePointer<CChar> = {
-  let text = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
-  text.initialize(to: 0)
-  return UnsafePointer(text)
-}()
 
 @c @implementation
 public func touchstone_rows_name(
   _ rows: OpaquePointer?, _ column: Int32, _ length: UnsafeMutablePointer<Int>?
 ) -> UnsafePointer<CChar>? {
-  guard let name = (try? Handles.content(rows, RowsHandle.self))?.name(Int(column)) else {
+  guard let name = value(of: rows, RowsHandle.self, otherwise: nil, { $0.name(Int(column)) }) else {
     length?.pointee = 0
-    return noName
+    let none: StaticString = ""
+    return UnsafeRawPointer(none.utf8Start).assumingMemoryBound(to: CChar.self)
   }
   length?.pointee = name.count - 1
   return name.baseAddress
@@ -35,7 +29,7 @@ public func touchstone_rows_name(
 
 @c @implementation
 public func touchstone_rows_count(_ rows: OpaquePointer?) -> Int64 {
-  Int64((try? Handles.content(rows, RowsHandle.self))?.count ?? -1)
+  value(of: rows, RowsHandle.self, otherwise: -1) { Int64($0.count ?? -1) }
 }
 
 @c @implementation
@@ -61,24 +55,24 @@ public func touchstone_rows_next(_ rows: OpaquePointer?, _ error: ErrorPlace?) -
 
 @c @implementation
 public func touchstone_row_type(_ rows: OpaquePointer?, _ column: Int32) -> Int32 {
-  (try? Handles.content(rows, RowsHandle.self))?.type(Int(column)) ?? Int32(TOUCHSTONE_MISSING)
+  value(of: rows, RowsHandle.self, otherwise: Int32(TOUCHSTONE_MISSING)) { $0.type(Int(column)) }
 }
 
 @c @implementation
 public func touchstone_row_int64(_ rows: OpaquePointer?, _ column: Int32) -> Int64 {
-  (try? Handles.content(rows, RowsHandle.self))?.int64(Int(column)) ?? 0
+  value(of: rows, RowsHandle.self, otherwise: 0) { $0.int64(Int(column)) }
 }
 
 @c @implementation
 public func touchstone_row_double(_ rows: OpaquePointer?, _ column: Int32) -> Double {
-  (try? Handles.content(rows, RowsHandle.self))?.double(Int(column)) ?? 0
+  value(of: rows, RowsHandle.self, otherwise: 0) { $0.double(Int(column)) }
 }
 
 @c @implementation
 public func touchstone_row_text(
   _ rows: OpaquePointer?, _ column: Int32, _ length: UnsafeMutablePointer<Int>?
 ) -> UnsafePointer<CChar>? {
-  guard let text = (try? Handles.content(rows, RowsHandle.self))?.text(Int(column)) else {
+  guard let text = value(of: rows, RowsHandle.self, otherwise: nil, { $0.text(Int(column)) }) else {
     length?.pointee = 0
     return nil
   }

@@ -8,6 +8,21 @@ import Touchstone
 import TouchstoneServer
 import TouchstoneSync
 
+/// The threads of replicators and listeners. All share some, which no forked child has, and which can't be started again there.
+private enum SyncThreads {
+  /// The number of forks before this process began to use them.
+  private static let forks = ForkCount.register()
+
+  /// Throws in a child of a process that has used them.
+  static func check() throws {
+    guard forks == ForkCount.now else {
+      throw Misuse(
+        "this process was forked from one that had used replicators or listeners, so it can't run any; start it anew",
+        .unsupported)
+    }
+  }
+}
+
 /// A replicator that C has.
 final class ReplicatorHandle: Sendable {
   let replicator: Replicator
@@ -131,7 +146,11 @@ public func touchstone_replicator_new(
 
 @c @implementation
 public func touchstone_replicator_start(_ replicator: OpaquePointer?, _ error: ErrorPlace?) -> Int32 {
-  status(error) { try Handles.content(replicator, ReplicatorHandle.self).replicator.start() }
+  status(error) {
+    let handle = try Handles.content(replicator, ReplicatorHandle.self)
+    try SyncThreads.check()
+    handle.replicator.start()
+  }
 }
 
 @c @implementation
@@ -273,7 +292,7 @@ extension SyncListenerConfiguration {
 public func touchstone_listener_new(
   _ options: UnsafePointer<CChar>?, _ options_length: Int, _ listener: HandlePlace?, _ error: ErrorPlace?
 ) -> Int32 {
-  status(error) {
+  statusWithoutHandle(error) {
     try check(listener)
     var options = try Options(options, options_length)
     var configuration = SyncListenerConfiguration()
@@ -296,7 +315,11 @@ public func touchstone_listener_add(
 
 @c @implementation
 public func touchstone_listener_start(_ listener: OpaquePointer?, _ error: ErrorPlace?) -> Int32 {
-  status(error) { try Handles.content(listener, ListenerHandle.self).start() }
+  status(error) {
+    let handle = try Handles.content(listener, ListenerHandle.self)
+    try SyncThreads.check()
+    try handle.start()
+  }
 }
 
 @c @implementation

@@ -67,10 +67,10 @@ public func touchstone_emit(
   _ emitter: OpaquePointer?, _ key: UnsafePointer<CChar>?, _ key_length: Int, _ value: UnsafePointer<CChar>?,
   _ value_length: Int
 ) -> Int32 {
-  guard let emitter else { return Int32(TOUCHSTONE_BAD_REQUEST) }
-  // It lives until the map function returns.
-  let rows = Unmanaged<EmittedRows>.fromOpaque(UnsafeRawPointer(emitter)).takeUnretainedValue()
-  return status(nil) {
+  status(nil) {
+    guard let emitter else { throw Misuse("the emitter is NULL", .badRequest) }
+    // It lives until the map function returns.
+    let rows = Unmanaged<EmittedRows>.fromOpaque(UnsafeRawPointer(emitter)).takeUnretainedValue()
     let key = try JSONValue(json: bytes(key, key_length))
     rows.rows.append((key, value == nil ? nil : try JSONValue(json: bytes(value, value_length))))
   }

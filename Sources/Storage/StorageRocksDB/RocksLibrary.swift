@@ -24,6 +24,9 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   /// Why RocksDB refuses to write.
   private let failure = Lock(Failure.none)
 
+  /// The number of forks before this process began to use RocksDB. All its databases share threads, which no forked child has.
+  private static let forks = ForkCount.register()
+
   private enum Failure {
     case none
     /// A compaction failed, or a write whose record may stay in the log.
@@ -55,6 +58,12 @@ final class RocksLibrary: FlatLibrary, @unchecked Sendable {
   // MARK: Opening
 
   private func open(forReading: Bool) throws {
+    guard Self.forks == ForkCount.now else {
+      throw StorageError(
+        .unsupported,
+        "this process was forked from one that had used RocksDB, whose threads aren't here; start it anew, or use another engine",
+        path: path)
+    }
     // A database that has been closed once has a file CURRENT. Without it, a new one would hide a loss.
     let options = rocks.makeOptions(creates: closedSequence == 0)
     defer { rocksdb_options_destroy(options) }

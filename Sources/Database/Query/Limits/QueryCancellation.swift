@@ -112,6 +112,8 @@ private final class Deadlines: Sendable {
     var entries: [ObjectIdentifier: Entry] = [:]
     /// The time of the next check. Nil when none is scheduled.
     var nextCheck: UInt64?
+    /// The number of forks before it was scheduled. The timer isn't there in a forked child.
+    var forks = ForkCount.register()
 
     /// Whether a check has to be scheduled for this deadline. Then it counts as scheduled.
     mutating func needsCheck(at deadline: UInt64) -> Bool {
@@ -134,6 +136,7 @@ private final class Deadlines: Sendable {
     guard nanoseconds < 1e17 else { return }
     let deadline = DispatchTime.now().uptimeNanoseconds + UInt64(nanoseconds)
     let isCheckNeeded = state.withLock { state in
+      if state.forks != ForkCount.now { state = State() }
       state.entries[ObjectIdentifier(cancellation)] = Entry(deadline: deadline, cancellation: cancellation)
       return state.needsCheck(at: deadline)
     }

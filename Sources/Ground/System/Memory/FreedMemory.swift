@@ -11,7 +11,8 @@ package enum FreedMemory {
   }
 
   private static let workers = Workers(maximum: 1)
-  private static let isScheduled = Lock(false)
+  /// The number of forks before it was scheduled; nil if it isn't. What a parent scheduled, no child does.
+  private static let scheduled = Lock<Int?>(nil)
   private static let delay = 1.0
 
   /// Gives it back to the system, as far as whole pages are free. That takes up to a second for some gigabytes. Does nothing where the C
@@ -20,14 +21,15 @@ package enum FreedMemory {
 
   /// The same a second later, on another thread: for one who is about to free much. Calls before it begins count as one.
   package static func giveBackSoon() {
-    let isFirst = isScheduled.withLock { isScheduled in
-      defer { isScheduled = true }
-      return !isScheduled
+    let now = ForkCount.register()
+    let isFirst = scheduled.withLock { scheduled in
+      defer { scheduled = now }
+      return scheduled != now
     }
     guard isFirst else { return }
     SystemTimer().schedule(after: delay) {
       workers.enqueue {
-        isScheduled.withLock { $0 = false }
+        scheduled.withLock { $0 = nil }
         giveBack()
       }
     }

@@ -51,6 +51,8 @@ private final class TimerThread: Sendable {
     var isRunning = false
     /// When the thread looks at the entries again. A time that has passed: it is about to.
     var wakes = ContinuousClock.now
+    /// The number of forks before the thread was started. It isn't there in a forked child, nor what was scheduled before.
+    var forks = ForkCount.register()
   }
 
   static let shared = TimerThread()
@@ -63,6 +65,7 @@ private final class TimerThread: Sendable {
 
   func schedule(at time: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) -> TimerToken {
     let (number, starts, wakes) = state.withLock { state in
+      if state.forks != ForkCount.now { state = State(next: state.next) }
       state.next += 1
       // Most new entries are the last ones.
       let place = state.entries.lastIndex { $0.time <= time }.map { $0 + 1 } ?? 0

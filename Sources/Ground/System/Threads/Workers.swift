@@ -12,6 +12,9 @@
 /// One thread is on its way to the jobs at a time: it wakes the next one when it has taken a job and there are more. Many short jobs
 /// wake few threads so, because those that run take them first.
 ///
+/// In a forked child the threads aren't there: the first job that is enqueued there starts one anew, and the parent's jobs are left
+/// to the parent.
+///
 /// A job that waits for something outside, such as a client, says so with `whileBlocked`. Up to `spare` such jobs don't count, and
 /// others run beside them.
 @usableFromInline package final class Workers: Sendable {
@@ -89,11 +92,21 @@
       var blocked = 0
       /// Whether the `Workers` object is gone, so that no more jobs come.
       var isReleased = false
+      /// The number of forks before the threads were started.
+      var forks = ForkCount.register()
       /// Who waits until no job is left, with the number of their own threads among those that run: 0 or 1.
       var whenQuiet: [(semaphore: CountingSemaphore, own: Int)] = []
 
       /// Whether no job waits, and none runs but for so many.
       func isQuiet(but own: Int) -> Bool { head == jobs.count && running - idle <= own }
+
+      /// Forgets the threads of the parent if this is a forked child.
+      mutating func noticeFork() {
+        guard _slowPath(forks != ForkCount.now) else { return }
+        // What its jobs hold stays: to release it here could end what is the parent's.
+        if head < jobs.count { _ = Unmanaged.passRetained(Left(jobs)) }
+        self = State()
+      }
 
       /// A thread has no work any more.
       mutating func wakeThoseWhoWait() {
@@ -102,6 +115,11 @@
         whenQuiet = all.filter { !isQuiet(but: $0.own) }
         for waiting in all where isQuiet(but: waiting.own) { waiting.semaphore.signal() }
       }
+    }
+    /// Jobs of a parent.
+    private final class Left {
+      let jobs: [Job]
+      init(_ jobs: [Job]) { self.jobs = jobs }
     }
     private static let nothing: Job = {}
     /// Gives the workers that a thread belongs to.
@@ -130,6 +148,7 @@
 
     func enqueue(_ job: @escaping Job) {
       let wake = state.withLock { state in
+        state.noticeFork()
         state.jobs.append(job)
         return nextWake(&state)
       }
@@ -183,6 +202,7 @@
       let own = pthread_getspecific(Self.key) == Unmanaged.passUnretained(self).toOpaque() ? 1 : 0
       let semaphore = CountingSemaphore()
       let isQuiet = state.withLock { state in
+        state.noticeFork()
         if state.isQuiet(but: own) { return true }
         state.whenQuiet.append((semaphore, own))
         return false

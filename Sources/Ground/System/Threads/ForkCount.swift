@@ -1,10 +1,12 @@
-import Glibc
 import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// Counts forks, at the cost of one load: `getpid` would be a system call.
 ///
-/// A forked child has none of the library's background threads, and its locks may be held by threads that it
-/// doesn't have. So the child must not call the library.
+/// A forked child has none of its parent's other threads, and locks that they held are never released there.
 package enum ForkCount {
   private static let count = Atomic<Int>(0)
   private static let registration: Int32 = pthread_atfork(
