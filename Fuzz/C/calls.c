@@ -163,16 +163,16 @@ static void open_database(const char *directory, touchstone_error **error) {
 // Calls of what takes long: whole databases, sync, and observers that end themselves.
 static void call_slow(const char *directory, touchstone_error **place) {
   char *text = NULL, path[4096], other[4096];
-  switch (below(15)) {
+  switch (below(16)) {
   case 0: touchstone_compact(pick(DATABASE), place); break;
   case 1: if (touchstone_check(pick(DATABASE), (int32_t)below(2), &text, NULL, place) == 0) touchstone_free(text); break;
   case 2:
     if (touchstone_verify(pick(DATABASE), pick(DATABASE), (uint32_t)below(5), &text, NULL, place) == 0) touchstone_free(text);
     break;
   case 3:
-    touchstone_convert(
-      any_path(directory, path), TOUCHSTONE_NUL, ANY(conversions), TOUCHSTONE_NUL, once_in(3) ? NULL : progress, once_in(4) ? path : NULL,
-      place);
+    if (touchstone_convert(
+          any_path(directory, path), TOUCHSTONE_NUL, ANY(conversions), TOUCHSTONE_NUL, once_in(3) ? NULL : progress, once_in(4) ? path : NULL,
+          once_in(3) ? NULL : &text, NULL, place) == 0) touchstone_free(text);
     break;
   case 4:
     if (touchstone_upgrade(
@@ -216,6 +216,19 @@ static void call_slow(const char *directory, touchstone_error **place) {
     touchstone_observer *observer = NULL;
     if (once && touchstone_observe(pick(DATABASE), NULL, 0, hear_once, once, &observer, place) == 0) {
       __atomic_store_n(&once->observer, observer, __ATOMIC_RELEASE);
+    }
+    break;
+  }
+  case 15: {
+    snprintf(other, sizeof other, "%s/backup%d", directory, (int)below(2));
+    touchstone_database *backup;
+    if (touchstone_backup(
+          any_path(directory, path), TOUCHSTONE_NUL, other, TOUCHSTONE_NUL, once_in(4) ? ANY(options) : NULL, TOUCHSTONE_NUL,
+          once_in(3) ? NULL : progress, once_in(4) ? path : NULL, once_in(3) ? NULL : &text, NULL, place) == 0) touchstone_free(text);
+    // Makes room for another one.
+    if (once_in(2) && touchstone_open(other, TOUCHSTONE_NUL, "{\"create\":\"never\"}", TOUCHSTONE_NUL, &backup, NULL) == 0) {
+      touchstone_delete_database(backup, NULL);
+      touchstone_database_free(backup);
     }
     break;
   }
@@ -459,6 +472,7 @@ int main(int count, char **arguments) {
     return 2;
   }
   unsigned long long seed = strtoull(arguments[1], NULL, 10), calls = strtoull(arguments[2], NULL, 10);
+  if (!touchstone_version()) return 1;
   touchstone_set_log("none", TOUCHSTONE_NUL, NULL);
   if (touchstone_check_handles(TOUCHSTONE_HANDLES_CHECKED, NULL) != 0) return 1;
   static struct work works[MOST_THREADS];
@@ -472,7 +486,6 @@ int main(int count, char **arguments) {
     struct work *work = &works[number];
     work->seed = seed + (unsigned long long)number * 1000003;
     work->calls = calls / (unsigned long long)threads;
-  if (!touchstone_version()) return 1;
     if (snprintf(work->directory, sizeof work->directory, "%s/%d", arguments[3], number) >= (int)sizeof work->directory) return 1;
     mkdir(work->directory, 0700);
     if (pthread_create(&work->thread, NULL, run, work) != 0) return 1;

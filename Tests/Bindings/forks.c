@@ -180,7 +180,8 @@ static int in_child(void) {
   REFUSED(touchstone_compact(database, &error));
   REFUSED(touchstone_check(database, 0, &text, NULL, &error));
   REFUSED(touchstone_verify(database, database, 0, &text, NULL, &error));
-  REFUSED(touchstone_convert("x", 1, "{\"engine\": \"lmdb\"}", TOUCHSTONE_NUL, NULL, NULL, &error));
+  REFUSED(touchstone_convert("x", 1, "{\"engine\": \"lmdb\"}", TOUCHSTONE_NUL, NULL, NULL, &text, NULL, &error));
+  REFUSED(touchstone_backup("x", 1, "y", 1, NULL, 0, NULL, NULL, &text, NULL, &error));
   REFUSED(touchstone_upgrade("x", 1, "y", 1, NULL, 0, NULL, NULL, &text, NULL, &error));
   REFUSED(touchstone_change_key(database, "{\"newPassphrase\": \"x\"}", TOUCHSTONE_NUL, &error));
   REFUSED(touchstone_replicator_new(database, NULL, "{\"url\": \"ws://127.0.0.1:9/x\"}", TOUCHSTONE_NUL, &copying, &error));

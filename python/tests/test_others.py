@@ -11,6 +11,8 @@ import pytest
 
 import touchstone
 
+from conftest import KEYS
+
 
 def test_blobs_are_files(db):
     content = bytes(range(256)) * 2000
@@ -290,6 +292,52 @@ except touchstone.MisuseError as error:
     )
     lines = done.stdout.splitlines()
     assert len(lines) == 3 and "was freed" in lines[0] and "is no handle" in lines[1] and lines[2] == "True", done
+
+
+def test_a_backup_is_the_same_database(opening, engine, tmp_path):
+    if engine == "memory":
+        pytest.skip("a database in memory has no path")
+    passphrase = KEYS.get(engine)
+    phases = set()
+    with opening() as db:
+        db.save_many((str(n), {"n": n}) for n in range(200))
+        first = db.save("c", {"n": 1})
+        for n in (2, 3):
+            db.save("c", {"n": n}, base=first.revision, on_conflict="branch")
+        db["photo"] = {"photo": db.blob(b"not really a photo", "image/jpeg")}
+        report = touchstone.backup(
+            db.path, tmp_path / "backup", passphrase=passphrase, progress=lambda phase, done, total: phases.add(phase)
+        )
+        assert report == {"missingBlobs": 0, "documents": 0, "places": []}
+        assert "copying" in phases
+        with touchstone.open(tmp_path / "backup", create="never", passphrase=passphrase) as backup:
+            assert backup.engine == engine
+            assert backup.info()["publicUUID"] == db.info()["publicUUID"]
+            assert backup.verify(db, sequences=True) == []
+            assert backup.check(deep=True) == []
+            assert len(backup.conflicts("c")) == 2
+        with pytest.raises(touchstone.DuplicateError):
+            touchstone.backup(db.path, tmp_path / "backup", passphrase=passphrase)
+
+        def stop(phase, done, total):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            touchstone.backup(db.path, tmp_path / "none", passphrase=passphrase, progress=stop)
+        assert not (tmp_path / "none.touchstone").exists()
+        if passphrase is not None:
+            with pytest.raises(touchstone.UnauthorizedError):
+                touchstone.backup(db.path, tmp_path / "none", passphrase="wrong")
+        path = db.path
+    with pytest.raises(touchstone.NotFoundError):
+        touchstone.backup(tmp_path / "nothing", tmp_path / "none")
+    for file in os.listdir(os.path.join(path, "Attachments")):
+        os.remove(os.path.join(path, "Attachments", file))
+    report = touchstone.backup(path, tmp_path / "second", passphrase=passphrase)
+    assert (report["missingBlobs"], report["documents"], len(report["places"])) == (1, 1, 1)
+    place = report["places"][0]
+    assert (place["document"], place["path"], place["digest"][:5]) == ("photo", "/photo", "sha1-")
+    assert touchstone.convert(path, "sqlite", target=str(tmp_path / "third"), passphrase=passphrase) == report
 
 
 def test_conversion_keeps_everything(tmp_path):

@@ -51,6 +51,7 @@ async def streams(db: touchstone.Database) -> None:
 def others(db: touchstone.Database) -> None:
     with db.open_blob(db.blob(b"x", "image/png")) as file:
         assert_type(len(file), int)
+    assert_type(touchstone.backup(db.path, "monday")["missingBlobs"], Any)
     assert_type(db.replicate("wss://example.com/db").wait(5), bool)
     try:
         touchstone.open("x", engine="lmdb", key=bytes(32))

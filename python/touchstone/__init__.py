@@ -141,9 +141,11 @@ class _Reporter:
 
         self.callback = _ProgressCallback(report)
 
-    def run(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    def run(self, name: str, *texts: bytes) -> Dict[str, Any]:
+        """Calls a function with texts, and returns its report."""
+        given = [part for text in texts for part in (text, len(text))]
         try:
-            return function(name, *arguments)
+            return _decode(_text(name, *given, self.callback, None).decode("utf-8"))  # type: ignore[no-any-return]
         except Error:
             if self.error is not None:
                 raise self.error from None
@@ -166,10 +168,12 @@ def convert(
     new_passphrase: Optional[str] = None,
     new_key: Optional[bytes] = None,
     progress: Optional[Progress] = None,
-) -> None:
+) -> Dict[str, Any]:
     """Converts a database that isn't open to another engine, in place or to ``target``. Everything is kept, and verified.
 
-    ``progress(phase, done, total)`` is called meanwhile. If it raises, nothing has changed.
+    ``progress(phase, done, total)`` is called meanwhile. If it raises, nothing has changed. Returns what the result lacks because
+    the database lacked it already: ``missingBlobs``, a number; ``documents``, the number of those that name them; and ``places``,
+    dicts with ``document``, ``digest`` and ``path``, at most 1,000.
     """
     import os
 
@@ -178,12 +182,42 @@ def convert(
     )
     if target is not None:
         options["target"] = target
-    name, given, reporter = os.fsencode(path), _encode(options), _Reporter(progress)
-    status = reporter.run(
-        "touchstone_convert", _call_status, name, len(name), given, len(given), reporter.callback, None
-    )
-    if status != 0 and reporter.error is not None:
-        raise reporter.error
+    return _Reporter(progress).run("touchstone_convert", os.fsencode(path), _encode(options))
+
+
+def backup(
+    path: Path,
+    target: Path,
+    *,
+    passphrase: Optional[str] = None,
+    key: Optional[bytes] = None,
+    key_file: Optional[str] = None,
+    progress: Optional[Progress] = None,
+) -> Dict[str, Any]:
+    """Makes a backup of the database at ``path``: a database at ``target`` that is the same at one moment.
+
+    The database may be open, and others may write meanwhile. The backup has its UUIDs, sequences, engine and key, and appears when
+    it is complete, compared with what was read, and synced to disk. Only one of the two should sync: they are the same peer to
+    others. ``progress(phase, done, total)`` is called meanwhile; if it raises, no backup is made. Returns what the backup lacks, as
+    :func:`convert` says it.
+
+    >>> import os, tempfile, touchstone
+    >>> folder = tempfile.mkdtemp()
+    >>> with touchstone.open(os.path.join(folder, "travel")) as db:
+    ...     db["hotel_1"] = {"name": "Apple Droid"}
+    ...     report = touchstone.backup(db.path, os.path.join(folder, "monday"))
+    >>> report["missingBlobs"]
+    0
+    >>> with touchstone.open(os.path.join(folder, "monday"), read_only=True) as db:
+    ...     db["hotel_1"]["name"]
+    'Apple Droid'
+    """
+    import os
+
+    options = _key_options("", passphrase, key)
+    if key_file is not None:
+        options["keyFile"] = key_file
+    return _Reporter(progress).run("touchstone_backup", os.fsencode(path), os.fsencode(target), _encode(options))
 
 
 def upgrade(
@@ -209,16 +243,7 @@ def upgrade(
     options.update(winners=winners, strict=strict, verify=verify)
     if engine is not None:
         options["engine"] = engine
-    old, new, given = os.fsencode(source), os.fsencode(target), _encode(options)
-    reporter = _Reporter(progress)
-    report = reporter.run(
-        "touchstone_upgrade", _text, old, len(old), new, len(new), given, len(given), reporter.callback, None
-    )
-    return _decode(report.decode("utf-8"))  # type: ignore[no-any-return]
-
-
-def _call_status(name: str, *arguments: Any) -> int:
-    return _call(name, *arguments)
+    return _Reporter(progress).run("touchstone_upgrade", os.fsencode(source), os.fsencode(target), _encode(options))
 
 
 __all__ = [
@@ -251,6 +276,7 @@ __all__ = [
     "TooLargeError",
     "UnauthorizedError",
     "UnsupportedError",
+    "backup",
     "convert",
     "engines",
     "open",

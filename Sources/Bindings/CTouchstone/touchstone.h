@@ -553,6 +553,9 @@ int32_t touchstone_verify(
 
 // Converts a database that isn't open to another engine: everything is kept, and verified before it replaces the old one.
 //
+// `json`, which may be NULL, gets what the result lacks because the database lacked it already: {"missingBlobs": number of
+// blobs, "documents": number of documents that name them, "places": [{"document", "digest", "path"}], at most 1,000}.
+//
 // Options:
 //   engine                                   the new engine. Required
 //   target                                   the path of the new database; without it, in place
@@ -560,7 +563,20 @@ int32_t touchstone_verify(
 //   newPassphrase, newKeyHex, newKeyFile     the key of the result
 int32_t touchstone_convert(
   const char *path, size_t path_length, const char *options, size_t options_length, touchstone_progress progress,
-  void *context, touchstone_error **error);
+  void *context, char **json, size_t *length, touchstone_error **error);
+
+// Makes a backup of the database at `path`: a database at `target` that is the same at one moment, with its UUIDs, sequences,
+// engine and key. The database may be open, and others may write meanwhile. The backup appears when it is complete, compared
+// with what was read, and synced to disk. Only one of the two should sync: they are the same peer to others.
+//
+// `json`, which may be NULL, gets what the backup lacks, as touchstone_convert says it. DUPLICATE if there is something at
+// `target`; BUSY if another process has the database open and its engine is for one process at a time. Any thread.
+//
+// Options: passphrase, keyHex or keyFile, the key of an encrypted database, which is also that of the backup.
+int32_t touchstone_backup(
+  const char *path, size_t path_length, const char *target, size_t target_length, const char *options,
+  size_t options_length, touchstone_progress progress, void *context, char **json, size_t *length,
+  touchstone_error **error);
 
 // Makes a database at `target` from one of Couchbase Lite 1.x, and hands out a report (docs/upgrade.md).
 //

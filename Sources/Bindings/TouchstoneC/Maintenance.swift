@@ -19,6 +19,29 @@ private func report(
   if status != 0 { throw CallerStatus(status: status) }
 }
 
+/// What hands the progress of a conversion to a function of C.
+private func handler(
+  _ callback: ProgressCallback?, _ context: UnsafeMutableRawPointer?
+) -> ConversionProgress.Handler? {
+  guard let callback else { return nil }
+  return { state in try report(callback, context, state.phase.rawValue, state.done, state.total) }
+}
+
+extension ConversionReport {
+  /// What C is told of it.
+  fileprivate var json: JSONValue {
+    .object([
+      "missingBlobs": JSONValue(missingBlobCount), "documents": JSONValue(documentCount),
+      "places": .array(
+        missingBlobs.map { blob in
+          .object([
+            "document": .string(blob.documentID), "digest": .string(blob.digest), "path": .string(blob.path),
+          ])
+        }),
+    ])
+  }
+}
+
 @c @implementation
 public func touchstone_set_log(
   _ levels: UnsafePointer<CChar>?, _ length: Int, _ error: ErrorPlace?
@@ -71,7 +94,8 @@ public func touchstone_verify(
 public func touchstone_convert(
   _ path: UnsafePointer<CChar>?, _ path_length: Int, _ options: UnsafePointer<CChar>?, _ options_length: Int,
   _ progress: (@convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, Int64, Int64) -> Int32)?,
-  _ context: UnsafeMutableRawPointer?, _ error: ErrorPlace?
+  _ context: UnsafeMutableRawPointer?, _ json: TextPlace?, _ length: UnsafeMutablePointer<Int>?,
+  _ error: ErrorPlace?
 ) -> Int32 {
   statusWithoutHandle(error) {
     prepareEngines()
@@ -83,11 +107,30 @@ public func touchstone_convert(
     let target = try options.string("target")
     let (key, newKey) = (try options.key(), try options.key("new"))
     try options.end()
-    try Database.convert(
-      path, to: EngineName(rawValue: engine), at: target, key: key, newKey: newKey
-    ) { state in
-      if let progress { try report(progress, context, state.phase.rawValue, state.done, state.total) }
-    }
+    let report = try Database.convert(
+      path, to: EngineName(rawValue: engine), at: target, key: key, newKey: newKey,
+      progress: handler(progress, context))
+    if let json { try hand(report.json, to: json, length) }
+  }
+}
+
+@c @implementation
+public func touchstone_backup(
+  _ path: UnsafePointer<CChar>?, _ path_length: Int, _ target: UnsafePointer<CChar>?, _ target_length: Int,
+  _ options: UnsafePointer<CChar>?, _ options_length: Int,
+  _ progress: (@convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, Int64, Int64) -> Int32)?,
+  _ context: UnsafeMutableRawPointer?, _ json: TextPlace?, _ length: UnsafeMutablePointer<Int>?,
+  _ error: ErrorPlace?
+) -> Int32 {
+  statusWithoutHandle(error) {
+    prepareEngines()
+    let path = try string(path, path_length, "the path")
+    let target = try string(target, target_length, "the path of the backup")
+    var options = try Options(options, options_length)
+    let key = try options.key()
+    try options.end()
+    let report = try Database.backup(path, to: target, key: key, progress: handler(progress, context))
+    if let json { try hand(report.json, to: json, length) }
   }
 }
 
