@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 #: The flags of a revision.
 DELETED, CONFLICTED = 1, 2
@@ -81,8 +80,7 @@ class Document(Dict[str, Any]):
         return self._raw[8] & CONFLICTED != 0
 
 
-@dataclass(frozen=True)
-class Saved:
+class Saved(NamedTuple):
     """What a save made.
 
     Attributes:
@@ -96,8 +94,7 @@ class Saved:
     sequence: int
 
 
-@dataclass(frozen=True)
-class Revision:
+class Revision(NamedTuple):
     """One revision of a document.
 
     Attributes:
@@ -189,8 +186,7 @@ class RevisionTree:
         return "<RevisionTree %s: %d revisions, %d leaves>" % (self.id, len(self), len(self.leaves))
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A change of a document.
 
     Attributes:
