@@ -135,6 +135,30 @@ import TestTools
     expect(inOrder.utf8.count, equals: encoded.json.utf8.count)
   }
 
+  @Test func namesThatBeginAlikeHaveTheOrderOfTheirBytes() throws {
+    var names: Set<String> = []
+    for count in 0...18 {
+      for end in ["", "\0", "\0\0", "\0b", "B", "b", "é", "\u{7F}"] {
+        names.insert(String(repeating: "a", count: count) + end)
+      }
+    }
+    let shared = names.sorted().filter { $0.utf8.count <= 16 && $0.allSatisfy { $0 == "a" || $0 == "b" } }
+    for names in [Array(names), Array(names).filter { $0.utf8.count < 5 }] {
+      let object = JSONObject(names.map { ($0, .string($0)) })
+      // Half of those that can be shared are.
+      let keys = SharedKeysBuilder(
+        try SharedKeys(keys: shared.enumerated().filter { $0.offset % 2 == 0 }.map(\.element)))
+      let encoded = try encode(json: try JSONValue.object(object).canonicalJSON(), keys)
+      let written = try text(of: encoded.fleece, keys.snapshot())
+      let sorted = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+      let members = try sorted.map { name in
+        let name = try JSONValue.string(name).canonicalJSON()
+        return "\(name):\(name)"
+      }
+      expect(written, equals: "{\(members.joined(separator: ","))}")
+    }
+  }
+
   @Test func nothingIsAppendedAfterAnError() throws {
     let keys = SharedKeysBuilder(.empty)
     let encoded = try encode(json: #"{"a":[1,2,{"b":1}]}"#, keys)

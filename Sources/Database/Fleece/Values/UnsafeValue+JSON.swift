@@ -211,9 +211,20 @@ extension UnsafeValue {
 /// Writes values as JSON text. After an error, the text ends anywhere.
 private struct ValueWriter: ~Copyable {
   private struct Member: BitwiseCopyable {
+    /// The first eight bytes of the name as a number, in the order of bytes, with zeros behind a shorter name. It decides most
+    /// comparisons.
+    var prefix: UInt64
     var name: UnsafeRawBufferPointer
     var value: UnsafeValue
     var isShared: Bool
+    /// The number of a shared name, which needs no escapes; -1 if it has to be written as any string.
+    var number: Int
+
+    @inline(__always)
+    static func compare(_ left: Member, _ right: Member) -> Int {
+      left.prefix == right.prefix
+        ? compareBytes(left.name, right.name) : left.prefix < right.prefix ? -1 : 1
+    }
   }
 
   /// The members of the objects that are being written, for sorting.
@@ -333,15 +344,38 @@ private struct ValueWriter: ~Copyable {
   ) throws(FleeceError) -> Bool {
     let first = members.count
     for index in 0..<slots.count {
-      let (name, entry) = try dict.entry(slots, index, sharedKeys)
-      if entry.isUndefined { continue }
-      members.push(Member(name: name, value: entry, isShared: !dict.holds(name)))
+      let key = slots.value(index &* 2)
+      if let key, key.tag == Tag.smallInt, let number = key.integer?.bits, number < UInt64(sharedKeys.count) {
+        guard let entry = slots.value(index &* 2 &+ 1) else {
+          throw dict.damaged("entry \(index) points outside the data")
+        }
+        if entry.isUndefined { continue }
+        let number = Int(number)
+        members.push(
+          Member(
+            prefix: UInt64(bigEndian: sharedKeys.table.names[number].low),
+            name: UnsafeRawBufferPointer(sharedKeys.table.utf8(of: number)), value: entry, isShared: true,
+            number: number))
+      } else {
+        let (name, entry) = try dict.entry(slots, index, sharedKeys)
+        if entry.isUndefined { continue }
+        var prefix: UInt64 = 0
+        for (index, byte) in name.prefix(8).enumerated() { prefix |= UInt64(byte) << UInt64(56 - 8 * index) }
+        members.push(
+          Member(prefix: prefix, name: name, value: entry, isShared: !dict.holds(name), number: -1))
+      }
     }
     let count = sort(first, members.count - first)
     for index in first..<(first + count) {
       let member = members.base[index]
-      try append(member.name, readable: dict.end(ofReadable: member.name), to: &text)
-      text.append(UInt8(ascii: ":"))
+      if member.number >= 0 {
+        let (name, length) = sharedKeys.table.name(of: member.number)
+        try budget.spend(bytes: length)
+        text.appendName(name, length)
+      } else {
+        try append(member.name, readable: dict.end(ofReadable: member.name), to: &text)
+        text.append(UInt8(ascii: ":"))
+      }
       try write(member.value, depth: depth + 1, to: &text)
       text.append(UInt8(ascii: ","))
     }
@@ -357,7 +391,7 @@ private struct ValueWriter: ~Copyable {
       for index in 1..<count {
         let member = base[index]
         var hole = index
-        while hole > 0, compareBytes(member.name, base[hole - 1].name) < 0 {
+        while hole > 0, Member.compare(member, base[hole - 1]) < 0 {
           base[hole] = base[hole - 1]
           hole -= 1
         }
@@ -366,12 +400,12 @@ private struct ValueWriter: ~Copyable {
     } else {
       var unsorted = UnsafeMutableBufferPointer(start: base, count: count)
       unsorted.sort {
-        let order = compareBytes($0.name, $1.name)
+        let order = Member.compare($0, $1)
         return order < 0 || (order == 0 && $0.isShared && !$1.isShared)
       }
     }
     var kept = 0
-    for index in 1..<count where compareBytes(base[kept].name, base[index].name) != 0 {
+    for index in 1..<count where Member.compare(base[kept], base[index]) != 0 {
       kept += 1
       base[kept] = base[index]
     }
