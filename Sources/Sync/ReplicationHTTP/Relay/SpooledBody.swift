@@ -241,8 +241,9 @@ private final class SealedFile {
   }
 
   func rewind() throws {
+    let new = try Self.makeCipher(key)
     EVP_CIPHER_CTX_free(cipher)
-    cipher = try Self.makeCipher(key)
+    cipher = new
   }
 
   /// Reads the next bytes, which are at `offset`. Returns how many: 0 at the end.
