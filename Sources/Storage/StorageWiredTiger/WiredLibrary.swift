@@ -38,6 +38,8 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
     var isStuck = false
     /// The bytes of commits since the open.
     var committedBytes = 0
+    /// The bytes of the largest commit since the open.
+    var largestCommit = 0
     /// Whether there were commits since the last checkpoint of `size`.
     var hasCommitted = false
   }
@@ -214,9 +216,12 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
 
   /// Makes sure that the disk has room for a commit of so many bytes.
   func reserveLog(_ bytes: Int) throws {
-    let unwritten = min(sessions.withLock { $0.committedBytes }, 2 * wired.checkpointLogBytes)
+    let unwritten = sessions.withLock {
+      // `limitLog` lets no more wait for a checkpoint.
+      min($0.committedBytes, 2 * wired.checkpointLogBytes + $0.largestCommit)
+    }
     try WiredLog(directory: messages.path, folder: folder).reserve(
-      bytes, spare: unwritten, isBuffered: bytes <= wired.bufferedRecordBytes)
+      bytes, spare: unwritten, cacheBytes: wired.cacheBytes, isBuffered: bytes <= wired.bufferedRecordBytes)
   }
 
   func read(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Bool {
@@ -230,6 +235,7 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   func committed(_ bytes: Int, _ session: WiredSession) {
     sessions.withLock { sessions in
       sessions.committedBytes += bytes
+      sessions.largestCommit = max(sessions.largestCommit, bytes)
       sessions.hasCommitted = true
     }
     unthrottled += bytes

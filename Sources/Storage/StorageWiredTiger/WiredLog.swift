@@ -17,19 +17,33 @@ struct WiredLog {
   private static let spareBytes = 1 << 20
 
   /// Throws `diskFull` unless there is room for a record of so many bytes, and `spare` for what WiredTiger has yet to
-  /// write to the table.
-  func reserve(_ bytes: Int, spare: Int, isBuffered: Bool) throws {
+  /// write to the table. It writes whole pages: those that have changed come in a new place, and are in the cache.
+  func reserve(_ bytes: Int, spare: Int, cacheBytes: Int, isBuffered: Bool) throws {
     var disk = statvfs()
     if (folder < 0 ? statvfs(directory, &disk) : fstatvfs(folder, &disk)) == 0 {
-      let (free, needed) = (UInt64(disk.f_bavail) * UInt64(disk.f_frsize), Self.spareBytes + spare + bytes)
+      let free = UInt64(disk.f_bavail) * UInt64(disk.f_frsize)
+      var needed = Self.spareBytes + spare + bytes
+      if free < needed + cacheBytes { needed += min(tableBytes, cacheBytes) }
       guard free >= needed else {
         throw StorageError(
           .diskFull, "the disk has \(free) bytes left, and the commit needs \(needed)", path: directory)
       }
     }
+    var limit = rlimit()
+    if getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0, limit.rlim_cur < rlim_t.max {
+      let longest = 2 * tableBytes + spare + bytes
+      guard UInt64(longest) <= UInt64(limit.rlim_cur) else {
+        throw StorageError(
+          .diskFull,
+          "this process may write files of \(limit.rlim_cur) bytes, and the table may need \(longest)",
+          path: directory)
+      }
+    }
     // The file takes all of a large record, and doesn't end at `log.file_max`.
     if !isBuffered, let path = try files().max() { try extend(path, by: bytes) }
   }
+
+  private var tableBytes: Int { FileSize.of(directory + "/" + WiredSettings.tableFile) }
 
   /// The length of all its files.
   func bytes() throws -> Int { try files().reduce(0) { $0 + FileSize.of($1) } }

@@ -198,8 +198,10 @@ struct FlatEngineTests {
     /// WiredTiger itself gives up when its log doesn't fit the disk.
     @Test func aCommitThatTheDiskHasNoRoomForIsRefusedBeforeWiredTigerSeesIt() throws {
       let log = WiredLog(directory: directory.path)
-      try log.reserve(1_000, spare: 1_000, isBuffered: true)
-      let error = #expect(throws: StorageError.self) { try log.reserve(1 << 60, spare: 0, isBuffered: true) }
+      try log.reserve(1_000, spare: 1_000, cacheBytes: 1 << 20, isBuffered: true)
+      let error = #expect(throws: StorageError.self) {
+        try log.reserve(1 << 60, spare: 0, cacheBytes: 1 << 20, isBuffered: true)
+      }
       expect(error?.code == .diskFull && error?.path == directory.path, "\(String(describing: error))")
     }
   #endif
