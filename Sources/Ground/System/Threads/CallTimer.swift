@@ -56,7 +56,7 @@ private final class TimerThread: Sendable {
   }
 
   static let shared = TimerThread()
-  /// The longest sleep, in seconds. The semaphore waits by the wall clock, which may be set meanwhile.
+  /// The longest sleep, in seconds. The semaphore's clock stops while the machine sleeps, and the timers' clock doesn't.
   private static let longestSleep = 60.0
 
   private let state = Lock(State())
@@ -71,7 +71,8 @@ private final class TimerThread: Sendable {
       let place = state.entries.lastIndex { $0.time <= time }.map { $0 + 1 } ?? 0
       state.entries.insert(Entry(number: state.next, time: time, body: body), at: place)
       defer { state.isRunning = true }
-      return (state.next, !state.isRunning, time < state.wakes)
+      // The thread's sleep doesn't go on while the machine sleeps, so it may be late.
+      return (state.next, !state.isRunning, time < state.wakes || state.wakes <= .now)
     }
     if starts { workers.enqueue { [self] in run() } } else if wakes { isChanged.signal() }
     return TimerToken { [self] in
