@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 
 @Suite("Backups") struct BackupTests {
@@ -35,6 +36,21 @@ import TestSupport
       try expect(code("a", "c", nil), equals: .keyRequired)
     }
     try expect(directory.names(), equals: ["a.touchstone", "b.touchstone"])
+  }
+
+  @Test("a database that nobody has closed is backed up", arguments: everyEngine)
+  func unclosed(_ engine: EngineName) throws {
+    let database = try Database.open(path, options: try options(engine))
+    for number in 0..<20 { try database.save("d\(number)", ["n": .int(Int64(number))]) }
+    // What a killed process leaves.
+    try FileManager.default.copyItem(atPath: path, toPath: directory.file("left.touchstone"))
+    try database.close()
+    let key = try key(of: engine)
+    let report = try Database.backup("left", to: "b", in: directory.path, key: key)
+    expect(report.isComplete)
+    let backup = try Database.open("b", in: directory.path, options: DatabaseOptions(key: key))
+    try expect(backup.documentCount, equals: 20)
+    try backup.close()
   }
 
   @Test("a backup is the database at one moment, while others write", arguments: someEngines)

@@ -22,8 +22,7 @@ final class ConversionSource {
   init(_ place: DatabasePlace, key: UserKey?) throws {
     path = place.path
     isEncrypted = try place.isEncrypted()
-    let opened = try OpenDatabase.open(
-      place, DatabaseOptions(creation: .openExisting, isReadOnly: true, key: isEncrypted ? key : nil))
+    let opened = try Self.open(place, isEncrypted ? key : nil)
     self.opened = opened
     do {
       let oldKey = try opened.dataKey(isEncrypted ? key : nil)
@@ -48,4 +47,18 @@ final class ConversionSource {
   }
 
   deinit { try? opened.close() }
+
+  /// Opens a database for reading. If its process was killed, and the engine replays its log only in an open for writing,
+  /// there is one before.
+  private static func open(_ place: DatabasePlace, _ key: UserKey?) throws -> OpenDatabase {
+    var options = DatabaseOptions(creation: .openExisting, isReadOnly: true, key: key)
+    do { return try OpenDatabase.open(place, options) } catch let error as StorageError
+      where error.code == .readOnly
+    {
+      options.isReadOnly = false
+      do { try OpenDatabase.open(place, options).close() } catch is StorageError { throw error }
+      options.isReadOnly = true
+      return try OpenDatabase.open(place, options)
+    }
+  }
 }

@@ -13,7 +13,7 @@ struct BackupCommand: Subcommand {
       The backup is a database that is the same as DB at one moment: documents, revisions, sequences, local
       documents, expirations, indexes, blobs and UUIDs. It has the engine and the key of DB (sqlite, if DB is on a
       server), and appears when it is complete, compared with what was read, and synced to disk. Others may use DB
-      meanwhile, but for rocksdb, which one process has open at a time.
+      meanwhile, but for rocksdb and wiredtiger, which one process has open at a time.
 
       To go back, put the backup in the place of DB while nobody has it open. Only one of them should sync, since
       both are the same peer: touchstone copy makes a separate peer. touchstone verify compares them.
