@@ -200,6 +200,8 @@ final class WiredIterator: FlatIterator {
   private var cursor: WiredSession.Cursor?
   private let lower: [UInt8]
   private let upper: [UInt8]
+  /// The key of the entry, in the library's memory, until the next move.
+  private var key = UnsafeRawBufferPointer(start: nil, count: 0)
 
   init(_ session: WiredSession, _ cursor: WiredSession.Cursor, _ lower: [UInt8], _ upper: [UInt8]) {
     self.session = session
@@ -215,12 +217,14 @@ final class WiredIterator: FlatIterator {
 
   func seek(_ key: UnsafeRawBufferPointer) throws -> Bool {
     guard let cursor, let side = try search(cursor, key) else { return false }
-    return side < 0 ? try next() : try isInside(cursor)
+    guard try side >= 0 || stands(cursor, cursor.pointee.next(cursor)) else { return false }
+    return try isInside(cursor)
   }
 
   func seek(before key: UnsafeRawBufferPointer) throws -> Bool {
     guard let cursor, let side = try search(cursor, key) else { return false }
-    return side >= 0 ? try previous() : try isInside(cursor)
+    guard try side < 0 || stands(cursor, cursor.pointee.prev(cursor)) else { return false }
+    return try isInside(cursor)
   }
 
   /// Moves to an entry near a key. Returns its order relative to the key; nil if there is no entry.
@@ -233,30 +237,33 @@ final class WiredIterator: FlatIterator {
     return side
   }
 
+  /// A move is away from the other end of the range, so it looks at one end.
   func next() throws -> Bool {
-    guard let cursor else { return false }
-    return try moved(cursor, cursor.pointee.next(cursor))
+    guard let cursor, try stands(cursor, cursor.pointee.next(cursor)) else { return false }
+    return upper.withUnsafeBytes { compareBytes(key, $0) < 0 }
   }
 
   func previous() throws -> Bool {
-    guard let cursor else { return false }
-    return try moved(cursor, cursor.pointee.prev(cursor))
+    guard let cursor, try stands(cursor, cursor.pointee.prev(cursor)) else { return false }
+    return lower.withUnsafeBytes { compareBytes($0, key) <= 0 }
   }
 
-  private func moved(_ cursor: WiredSession.Cursor, _ result: Int32) throws -> Bool {
+  /// Takes the key after a move. Returns false if there is no entry.
+  private func stands(_ cursor: WiredSession.Cursor, _ result: Int32) throws -> Bool {
     if result == WT_NOTFOUND { return false }
     try session.messages.check(result, "can't read")
-    return try isInside(cursor)
+    key = try session.messages.key(of: cursor)
+    return true
   }
 
   private func isInside(_ cursor: WiredSession.Cursor) throws -> Bool {
-    let key = try session.messages.key(of: cursor)
+    key = try session.messages.key(of: cursor)
     return lower.withUnsafeBytes { compareBytes($0, key) } <= 0
       && upper.withUnsafeBytes { compareBytes(key, $0) } < 0
   }
 
-  func entry() throws -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+  func entry() throws -> FlatEntry {
     guard let cursor else { throw StorageError(.closed, "the cursor is closed") }
-    return (try session.messages.key(of: cursor), try session.messages.value(of: cursor))
+    return (key, try session.messages.value(of: cursor))
   }
 }
