@@ -103,6 +103,16 @@ static void *open_others(void *argument) {
 #define REFUSED_NUMBER(call) REFUSED_AS(-TOUCHSTONE_MISUSE, call)
 #define GIVES(value, call) do { if ((call) != (value)) return __LINE__; } while (0)
 
+static void free_all_but_database(void) {
+  touchstone_listener_free(listener);
+  touchstone_replicator_free(replicator);
+  touchstone_observer_free(observer);
+  touchstone_blob_free(blob);
+  touchstone_blob_writer_free(writer);
+  touchstone_rows_free(rows);
+  touchstone_query_free(query);
+}
+
 static int in_child(void) {
   char *text = NULL, buffer[64];
   const char *lent = NULL;
@@ -199,13 +209,7 @@ static int in_child(void) {
   GIVES(TOUCHSTONE_MISUSE, touchstone_compact(database, NULL));
   // Frees do nothing, also twice.
   for (int time = 0; time < 2; time++) {
-    touchstone_listener_free(listener);
-    touchstone_replicator_free(replicator);
-    touchstone_observer_free(observer);
-    touchstone_blob_free(blob);
-    touchstone_blob_writer_free(writer);
-    touchstone_rows_free(rows);
-    touchstone_query_free(query);
+    free_all_but_database();
     touchstone_database_free(database);
   }
   // No result was touched.
@@ -351,13 +355,7 @@ int main(int count, char **arguments) {
   if (touchstone_blob_length(blob) != 10 || touchstone_rows_next(rows, NULL) != 1) return 1;
   char *engines;
   MUST(touchstone_engines(&engines, NULL, &error));
-  touchstone_listener_free(listener);
-  touchstone_replicator_free(replicator);
-  touchstone_observer_free(observer);
-  touchstone_blob_free(blob);
-  touchstone_blob_writer_free(writer);
-  touchstone_rows_free(rows);
-  touchstone_query_free(query);
+  free_all_but_database();
   MUST(touchstone_close(database, &error));
   touchstone_database_free(database);
   int used = 0;

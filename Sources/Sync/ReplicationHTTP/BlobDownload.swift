@@ -12,7 +12,7 @@ import Transport
 /// A document says whether an attachment is stored as gzip there, and gives the length and the MD5 of what is stored. Two kinds
 /// of servers don't keep to that. Some don't know `att_encoding_info`: the MD5 is that of gzip, and nothing says so. And a proxy may
 /// encode what wasn't.
-final class BlobDownload: HTTPAnswerSink, @unchecked Sendable {
+final class BlobDownload: AnswerWriter, @unchecked Sendable {
   /// What has come.
   struct Bytes: Sendable {
     /// Whether they are gzip.
@@ -33,12 +33,12 @@ final class BlobDownload: HTTPAnswerSink, @unchecked Sendable {
   private let done: Completion<Outcome>
 
   // Used by one call at a time.
-  private var head = HTTPAnswerHead(status: 0)
-  private var errorText: [UInt8] = []
+  private(set) var head = HTTPAnswerHead(status: 0)
+  var errorText: [UInt8] = []
   private var isCompressed = false
   /// Whether the bytes have an encoding that isn't asked for.
   private var isEncoded = false
-  private var failure: ReplicationError?
+  var failure: ReplicationError?
   private var count: UInt64 = 0
   private let md5: MD5?
 
@@ -63,20 +63,7 @@ final class BlobDownload: HTTPAnswerSink, @unchecked Sendable {
     isEncoded = !isCompressed && !encodings.isEmpty
   }
 
-  func receive(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
-    guard head.status == 200 else {
-      errorText.append(contentsOf: bytes.prefix((64 << 10) - errorText.count))
-      return true
-    }
-    do { try write(bytes) } catch {
-      let failure = ReplicationError(error)
-      self.failure = failure
-      throw failure
-    }
-    return true
-  }
-
-  private func write(_ bytes: UnsafeRawBufferPointer) throws {
+  func write(_ bytes: UnsafeRawBufferPointer) throws {
     if isEncoded { throw Self.encoded }
     count += UInt64(bytes.count)
     let limit = length ?? AttachmentEntry.maximumBytes

@@ -104,7 +104,7 @@ struct ChangesPage {
 
     func receive(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
       guard head.status == 200 else {
-        errorText.append(contentsOf: bytes.prefix((64 << 10) - errorText.count))
+        errorText.appendErrorText(bytes)
         return true
       }
       do { try cutter.take(bytes) { try take($0) } } catch {

@@ -90,7 +90,7 @@ final class DocumentFetch: HTTPAnswerSink, @unchecked Sendable {
 
   func receive(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
     guard head.status == 200 else {
-      errorText.append(contentsOf: bytes.prefix((64 << 10) - errorText.count))
+      errorText.appendErrorText(bytes)
       return true
     }
     newBytes = 0

@@ -16,7 +16,7 @@ import Transport
 ///
 /// It takes the answer behind a `LaneSink`, since it waits for the disk. Once that is whole, it is read by
 /// one thread at a time.
-final class SpooledBody: HTTPAnswerSink, HTTPRequestSource, @unchecked Sendable {
+final class SpooledBody: AnswerWriter, HTTPRequestSource, @unchecked Sendable {
   /// What stays in memory.
   static let bytesInMemory = 256 << 10
   /// A longer answer that isn't in several parts goes on without a look at it.
@@ -24,12 +24,12 @@ final class SpooledBody: HTTPAnswerSink, HTTPRequestSource, @unchecked Sendable 
 
   private(set) var head = HTTPAnswerHead(status: 0)
   /// The text of an answer without a document.
-  private(set) var errorText: [UInt8] = []
+  var errorText: [UInt8] = []
 
   private let limit: UInt64
   private let text: RelayedText
   private var done: (@Sendable (SpooledBody, ReplicationError?) -> Void)?
-  private var failure: ReplicationError?
+  var failure: ReplicationError?
   private var memory: [UInt8] = []
   private var file: SealedFile?
   /// What has come, and what is kept of it.
@@ -63,20 +63,7 @@ final class SpooledBody: HTTPAnswerSink, HTTPRequestSource, @unchecked Sendable 
     document = []
   }
 
-  func receive(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
-    guard head.status == 200 else {
-      errorText.append(contentsOf: bytes.prefix((64 << 10) - errorText.count))
-      return true
-    }
-    do { try write(bytes) } catch {
-      let failure = ReplicationError(error)
-      self.failure = failure
-      throw failure
-    }
-    return true
-  }
-
-  private func write(_ bytes: UnsafeRawBufferPointer) throws {
+  func write(_ bytes: UnsafeRawBufferPointer) throws {
     received += UInt64(bytes.count)
     guard received <= limit else {
       throw ReplicationError.malformed("a document has more than \(limit) bytes with its attachments")
