@@ -162,6 +162,8 @@ final class RocksBatch: FlatWrite {
     rocksdb_writebatch_wi_put(batch, key.characters, key.count, value.characters, value.count)
   }
 
+  func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws { try set(key, value) }
+
   func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
     guard try !contains(key) else { return false }
     try set(key, value)

@@ -17,7 +17,9 @@ class WiredSnapshot: FlatRead {
     }
   }
 
-  func end() {
+  func end() { rollBack() }
+
+  fileprivate final func rollBack() {
     session.rollBack()
     library.giveBack(session)
   }
@@ -119,6 +121,11 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
     try session.messages.check(cursor.pointee.insert(cursor), "can't write")
   }
 
+  /// With the cursor of `put`, which stands near the entry before: `set` has the one for appended entries.
+  func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws {
+    _ = try put(key, value)
+  }
+
   func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
     try note(key)
     return try addIfNew(key, value)
@@ -180,11 +187,6 @@ final class WiredWrite: WiredSnapshot, FlatWrite {
   func abort() {
     giveBackCursors()
     rollBack()
-  }
-
-  private func rollBack() {
-    session.rollBack()
-    library.giveBack(session)
   }
 
   private func giveBackCursors() {
@@ -254,6 +256,23 @@ final class WiredIterator: FlatIterator {
     try session.messages.check(result, "can't read")
     key = try session.messages.key(of: cursor)
     return true
+  }
+
+  func walk(descending: Bool, _ body: (FlatEntry) throws -> Bool) throws {
+    guard let cursor else { throw StorageError(.closed, "the cursor is closed") }
+    let messages = session.messages
+    guard let move = descending ? cursor.pointee.prev : cursor.pointee.next else { return }
+    try (descending ? lower : upper).withUnsafeBytes { end in
+      var key = key
+      while true {
+        guard try body((key, try messages.value(of: cursor))) else { return }
+        let result = move(cursor)
+        if result == WT_NOTFOUND { return }
+        try messages.check(result, "can't read")
+        key = try messages.key(of: cursor)
+        guard descending ? compareBytes(end, key) <= 0 : compareBytes(key, end) < 0 else { return }
+      }
+    }
   }
 
   private func isInside(_ cursor: WiredSession.Cursor) throws -> Bool {

@@ -127,8 +127,19 @@ package protocol FlatIterator: AnyObject {
   func previous() throws -> Bool
   /// The key and the value of the entry, valid until the next move.
   func entry() throws -> FlatEntry
+  /// Lends the entry that the iterator stands on, and those behind it in one direction, until `body` returns false. Each is
+  /// valid until `body` returns. Afterwards the iterator stands nowhere.
+  func walk(descending: Bool, _ body: (FlatEntry) throws -> Bool) throws
   /// Frees what the iterator holds. Nothing is called afterwards.
   func close()
+}
+
+extension FlatIterator {
+  package func walk(descending: Bool, _ body: (FlatEntry) throws -> Bool) throws {
+    repeat {
+      guard try body(try entry()) else { return }
+    } while try descending ? previous() : next()
+  }
 }
 
 /// A write transaction of a library. Its reads see its own writes.
@@ -137,6 +148,8 @@ package protocol FlatWrite: FlatRead {
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   /// Sets the value at a key, and doesn't look whether there was one.
   func set(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws
+  /// Sets the value at a key that has none. The caller knows that.
+  func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws
   /// Sets the value at a key if there is none. Returns whether it did.
   func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   /// Removes the entry at a key. Returns whether there was one.

@@ -18,6 +18,8 @@ class FlatTransaction: ReadTransaction {
   private var cursors: [WeakCursor] = []
   private var cursorLimit = 16
   private let forks: Int
+  /// The keyspace that `check` has found last.
+  private var checked = -1
 
   private struct WeakCursor { weak var cursor: FlatCursor? }
 
@@ -89,8 +91,13 @@ class FlatTransaction: ReadTransaction {
 
   final func check(_ keyspace: Keyspace) throws {
     try checkOpen()
+    guard checked != keyspace.number else { return }
     guard catalog.names[keyspace.number] != nil else { throw FlatEngine.noSuchKeyspace(keyspace) }
+    checked = keyspace.number
   }
+
+  /// Called when a keyspace is dropped.
+  final func forgetChecks() { checked = -1 }
 
   // MARK: Reading
 
@@ -140,16 +147,16 @@ class FlatTransaction: ReadTransaction {
       if lent == 0, !isOpen { finish() }
     }
     let isDescending = order == .descending
-    var isOnEntry =
+    let isOnEntry =
       isDescending
       ? try upper.withUnsafeBytes { try iterator.seek(before: $0) }
       : try lower.withUnsafeBytes { try iterator.seek($0) }
-    while isOnEntry {
-      let (key, value) = try iterator.entry()
+    guard isOnEntry else { return }
+    try iterator.walk(descending: isDescending) { key, value in
       let lentValue = fetch == .keys ? UnsafeRawBufferPointer(start: nil, count: 0) : value
-      guard try body(key.ownKey.bytes, lentValue.bytes) else { return }
-      guard isOpen else { try checkOpen(); return }
-      isOnEntry = isDescending ? try iterator.previous() : try iterator.next()
+      guard try body(key.ownKey.bytes, lentValue.bytes) else { return false }
+      if !isOpen { try checkOpen() }
+      return true
     }
   }
 

@@ -9,14 +9,11 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     /// Whether keyspaces were made or dropped.
     var changesKeyspaces = false
     var extents: FlatExtents
-    /// The keyspaces whose counts were changed.
-    var changedCounts: Set<Int> = []
   }
 
   private let write: any FlatWrite
   private var changesKeyspaces: Bool
   private var extents: FlatExtents
-  private var changedCounts: Set<Int>
   /// The failure after which the transaction can't be committed.
   private(set) var breakage: StorageError? { didSet { isBroken = true } }
   /// Whether there was one: a copy of an error for each write takes time.
@@ -26,13 +23,11 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     self.write = write
     changesKeyspaces = state.changesKeyspaces
     extents = state.extents
-    changedCounts = state.changedCounts
     super.init(engine, write, state.catalog)
   }
 
   var state: State {
-    State(
-      catalog: catalog, changesKeyspaces: changesKeyspaces, extents: extents, changedCounts: changedCounts)
+    State(catalog: catalog, changesKeyspaces: changesKeyspaces, extents: extents)
   }
 
   var lineage: UInt64? { engine.queue.lineage }
@@ -67,15 +62,14 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   }
 
   private func count(_ number: Int) throws -> Int {
-    if let count = extents.counts[number] { return count }
+    if let count = extents.count(of: number) { return count }
     let count = try storedCount(number)
-    extents.counts[number] = count
+    extents.noteCount(count, of: number)
     return count
   }
 
   private func change(_ number: Int, by difference: Int) throws {
-    extents.counts[number] = max(0, try count(number) + difference)
-    changedCounts.insert(number)
+    extents.setCount(max(0, try count(number) + difference), of: number)
   }
 
   // MARK: Keyspaces
@@ -102,8 +96,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     changesKeyspaces = true
     try set(FlatKey.keyspace(name), FlatKey.prefix(keyspace.number) + [shape.rawValue])
     try set(FlatKey.lastNumber, FlatKey.prefix(keyspace.number))
-    extents.counts[keyspace.number] = 0
-    changedCounts.insert(keyspace.number)
+    extents.setCount(0, of: keyspace.number)
     return keyspace
   }
 
@@ -114,7 +107,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     guard let name = catalog.remove(keyspace.number) else { return }
     changesKeyspaces = true
     extents.forget(keyspace.number)
-    changedCounts.remove(keyspace.number)
+    forgetChecks()
     try changing {
       _ = try FlatKey.keyspace(name).withUnsafeBytes { try write.delete($0) }
       _ = try FlatKey.count(keyspace.number).withUnsafeBytes { try write.delete($0) }
@@ -130,9 +123,8 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
 
   /// Writes the records of the counts, before a commit.
   func writeCounts() throws {
-    for number in changedCounts.sorted() {
-      let count = UInt64(try count(number))
-      try set(FlatKey.count(number), withUnsafeBytes(of: count.bigEndian) { [UInt8]($0) })
+    for (number, count) in extents.takeChangedCounts() {
+      try set(FlatKey.count(number), withUnsafeBytes(of: UInt64(count).bigEndian) { [UInt8]($0) })
     }
   }
 
@@ -152,19 +144,33 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     try checkEntry(key, value, keyspace)
     let isNew = try changing {
       try FlatKey.with(key, keyspace.number) { key in
-        extents.noteWrite(of: key, in: keyspace.number)
-        return try value.withUnsafeBytes { try write.put(key, $0) }
+        try value.withUnsafeBytes { value in
+          try addIfGreatest(key, value, keyspace.number) || write.put(key, value)
+        }
       }
     }
     if isNew { try change(keyspace.number, by: 1) }
+  }
+
+  /// Adds an entry whose key is greater than all others, and so is new: nothing has to look for it. Returns false, and does
+  /// nothing, if the key isn't known to be.
+  private func addIfGreatest(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ number: Int
+  ) throws -> Bool {
+    if extents.shouldFindGreatest(of: number) { try findGreatest(number) }
+    guard extents.isGreatest(key, in: number) else { return false }
+    try write.add(key, value)
+    extents.noteGreatest(key, in: number)
+    return true
   }
 
   func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try checkEntry(key, value, keyspace)
     let isNew = try changing {
       try FlatKey.with(key, keyspace.number) { key in
-        extents.noteWrite(of: key, in: keyspace.number)
-        return try value.withUnsafeBytes { try write.insert(key, $0) }
+        try value.withUnsafeBytes { value in
+          try addIfGreatest(key, value, keyspace.number) || write.insert(key, value)
+        }
       }
     }
     if isNew { try change(keyspace.number, by: 1) }
@@ -186,7 +192,7 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
     try beginWrite()
     try check(keyspace)
-    extents.greatest[keyspace.number] = nil
+    extents.noteDeletions(in: keyspace.number)
     let bounds = FlatKey.bounds(range, keyspace.number)
     var lower = bounds.lower
     var removed = 0
@@ -219,8 +225,10 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
   func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     try checkEntry(key, value, keyspace)
     let number = keyspace.number
-    if extents.greatest[number] == nil { extents.greatest[number] = try storedGreatest(number) }
     try FlatKey.with(key, number) { key in
+      if !extents.isGreatest(key, in: number), !extents.knowsGreatest(of: number) {
+        try findGreatest(number)
+      }
       guard extents.isGreatest(key, in: number) else {
         throw StorageError(
           .outOfOrder, "an appended key isn't greater than all others", path: engine.location)
@@ -231,13 +239,15 @@ final class FlatWriter: FlatTransaction, WriteTransaction {
     try change(number, by: 1)
   }
 
-  /// The greatest key of a keyspace; of an empty one the prefix of its keys, which is less than any.
-  private func storedGreatest(_ number: Int) throws -> [UInt8] {
+  /// Looks for the greatest key of a keyspace; of an empty one it is the prefix of its keys, which is less than any.
+  private func findGreatest(_ number: Int) throws {
     let (lower, upper) = FlatKey.bounds(.all, number)
     let iterator = try write.iterator(from: lower, to: upper)
     defer { iterator.close() }
-    let isOnEntry = try upper.withUnsafeBytes { try iterator.seek(before: $0) }
-    return isOnEntry ? [UInt8](try iterator.entry().key) : lower
+    guard try upper.withUnsafeBytes({ try iterator.seek(before: $0) }) else {
+      return lower.withUnsafeBytes { extents.noteGreatest($0, in: number) }
+    }
+    extents.noteGreatest(try iterator.entry().key, in: number)
   }
 }
 
