@@ -596,7 +596,7 @@ fuzz-storage: deps ## Runs random transactions on all engines until one differs 
 	trap 'rm -rf "$$directory"' EXIT
 	seed=$(if $(STORAGE_SEED),$(STORAGE_SEED),$$RANDOM$$RANDOM)
 	for ((first = 0; ; first += 100)); do
-	  for engine in sqlite lmdb sqlcipher sqlcipher-plain lmdb-encrypted; do
+	  for engine in sqlite lmdb sqlcipher sqlcipher-plain lmdb-encrypted $(filter rocksdb wiredtiger,$(TOUCHSTONE_ENGINES)); do
 	    echo "fuzz-storage: $$engine, seed $$seed, scripts from $$first"
 	    $(SCRATCH)/release/storage-child storage fuzz $$engine - "$$directory" $$seed $$first $$((first + 100))
 	  done
