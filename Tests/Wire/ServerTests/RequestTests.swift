@@ -26,6 +26,22 @@ import Testing
     expect(status.user == nil)
   }
 
+  @Test func onlyAShortBodyIsReadBeforeTheHandlerAsks() throws {
+    let server = try TestServer { request, responder in
+      guard let body = request.body as? HTTPRequestBody, let length = body.length else { return }
+      if length <= 4_096 { eventually { body.exchange.state.withLock { $0.input.isEnded } } }
+      let received = body.exchange.state.withLock { $0.input.received }
+      let read = (try? body.collect(limit: 1 << 20).count) ?? -1
+      responder.answer(HTTPAnswer(status: 200, text: "\(received) \(read)"))
+    }
+    let client = try server.client()
+    for (length, received) in [(3, 3), (4_096, 4_096), (4_097, 0)] {
+      try client.send("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(length)\r\n\r\n")
+      try client.send([UInt8](repeating: 0x61, count: length))
+      try expect(client.answer().text, equals: "\(received) \(length)")
+    }
+  }
+
   @Test func methodsAndRawTargetsPassAsTheyCame() throws {
     let server = try TestServer { request, responder in
       let segments =

@@ -14,6 +14,8 @@ package struct HTTPServerLimits: Sendable {
   package var bodyBytes = 4 << 30
   /// The maximum number of bytes of a body that wait in memory for the handler.
   package var bufferedBodyBytes = 256 << 10
+  /// A body of at most this many bytes is read before the handler asks for it.
+  package var promptBodyBytes = 4_096
   /// The maximum number of bytes of an answer that wait in memory for the client.
   package var bufferedAnswerBytes = 256 << 10
   /// The maximum number of bytes of a body that are read and dropped when the answer is made before they came. If more

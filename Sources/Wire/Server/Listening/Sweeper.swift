@@ -59,7 +59,9 @@ final class Sweeper: Sendable {
       }
       lookForClient(connection, now)
     case .receiving, .sending:
-      if connection.isPaused.load(ordering: .relaxed) {
+      if connection.isPaused.load(ordering: .relaxed)
+        || phase == .receiving && connection.exchange?.isBodyUnasked == true
+      {
         let since = connection.progress.pausedSince ?? now
         connection.progress.pausedSince = since
         // A feed may wait for as long as it likes.

@@ -29,6 +29,9 @@ struct InputState {
 }
 
 extension Exchange {
+  /// Whether the handler hasn't asked for the body. A short one comes all the same; its request may wait for a thread.
+  var isBodyUnasked: Bool { state.withLock { !$0.input.isWanted && !$0.isAnswered } }
+
   /// Takes a part of the body. What isn't taken comes again after `wake`.
   func take(
     _ part: UnsafeRawBufferPointer, _ mhd: OpaquePointer, _ size: UnsafeMutablePointer<Int>
@@ -107,7 +110,8 @@ extension Exchange {
           return .failure(.tooLong)
         }
         state.input.isWanted = true
-        if !state.isAnswered { wake(&state) }
+        // A short body is here already: then the connection waits for the answer.
+        if !state.isAnswered, !state.input.isEnded { wake(&state) }
       }
       if let failure = state.input.failure { return .failure(failure) }
       if !state.input.bytes.isEmpty {

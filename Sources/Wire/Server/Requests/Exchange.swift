@@ -114,9 +114,12 @@ final class Exchange: @unchecked Sendable {
     return afterHeaders(mhd)
   }
 
-  /// The client sends a body. It is read when the handler wants it; an answer that comes before spares the client that.
+  /// The client sends a body. It is read when the handler wants it; an answer that comes before spares the client that. A body that mostly
+  /// came with the headers is read at once: the handler doesn't wait for it then.
   private func afterHeaders(_ mhd: OpaquePointer) -> MHD_Result {
     enum Next { case abort, answer(HTTPAnswer), body, wait }
+    let isShort =
+      head.map { $0.bodyLength ?? .max <= core.limits.promptBodyBytes && !$0.expectsContinue } ?? false
     let next = state.withLock { state -> Next in
       if state.isAborted { return .abort }
       if let answer = state.answer {
@@ -129,7 +132,7 @@ final class Exchange: @unchecked Sendable {
         state.answer = nil
         return .answer(answer)
       }
-      if state.input.isWanted { return .body }
+      if state.input.isWanted || isShort { return .body }
       suspend(&state)
       return .wait
     }
