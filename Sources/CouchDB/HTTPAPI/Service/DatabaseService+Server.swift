@@ -109,8 +109,11 @@ extension DatabaseService {
     var names = try catalog.names()
     if request.method == "POST" {
       let body = try request.jsonBody(limit: configuration.maximumRequestBytes)
-      guard let keys = body.object?["keys"]?.array else {
+      guard let member = body.object?["keys"] else {
         throw CouchDBError(400, "bad_request", "`keys` member must exist.")
+      }
+      guard let keys = member.array else {
+        throw CouchDBError(400, "bad_request", "`keys` member must be an array.")
       }
       guard keys.count <= 100 else {
         throw CouchDBError(400, "bad_request", "`keys` must have at most 100 names")

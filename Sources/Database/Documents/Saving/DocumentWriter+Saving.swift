@@ -12,7 +12,7 @@ enum Precondition {
   /// The base is known. If it isn't a leaf, the write adds a branch.
   case branching(from: RevisionID)
   /// As in CouchDB, with a revision ID of 32 digits. The base is a leaf; with no base, there is no live document, and the write goes on top
-  /// of a tombstone.
+  /// of a tombstone unless it is a deletion.
   /// Of a document that isn't there the base is taken for known, and a deletion makes a tombstone.
   case edit(of: RevisionID?)
 
@@ -189,7 +189,7 @@ extension DocumentWriter {
     case .edit(let revision):
       if let revision {
         if let index = leaf(revision) { return index }
-      } else if tree.nodes[0].isDeleted {
+      } else if tree.nodes[0].isDeleted, !deleting {
         return 0
       }
       throw DocumentError(

@@ -29,6 +29,8 @@ struct CouchDBParameter {
   /// As error messages show it.
   private var quoted: String {
     guard let string else { return String(decoding: text, as: UTF8.self) }
+    // An empty text is an empty list there.
+    if string.isEmpty { return "[]" }
     var quoted = "\""
     for character in string {
       if character == "\"" || character == "\\" { quoted.append("\\") }
@@ -53,7 +55,11 @@ struct CouchDBParameter {
     case nil, .string: number = CouchDBParameter.integer(string ?? "")
     case .some(let value): number = value.int.map { Int($0) }
     }
-    guard let number else { throw CouchDBError.query("Invalid value for integer: \(quoted)") }
+    guard let number else {
+      // A string of a body is bytes, that of a query a list.
+      let term = value?.string.map { OrderedJSON.scalar(.string($0)).shortTerm } ?? quoted
+      throw CouchDBError.query("Invalid value for integer: \(term)")
+    }
     guard number >= 0 else { throw CouchDBError.query("Invalid value for positive integer: \(quoted)") }
     return number
   }

@@ -138,9 +138,13 @@ package struct CouchDBViewOptions: Sendable {
       }
     case "attachments": includesAttachments = try parameter.bool()
     case "att_encoding_info": includesEncodings = try parameter.bool()
-    case "stable", "sorted":
+    case "sorted":
       // Rows always are in their order.
       _ = try parameter.bool()
+    case "stable":
+      guard parameter.value?.bool != nil || ["true", "false"].contains(parameter.string) else {
+        throw CouchDBError.query("Invalid value for `stable`.")
+      }
     default: break
     }
   }

@@ -105,8 +105,10 @@ struct MangoChooser {
     let scopeRank = unusableRank + (unusable ? 1 : 0)
     let isOneElsewhere = all.contains { $0.filter == nil && !offered.contains(Self.key($0)) }
     let partialRank = scopeRank + (isOneElsewhere ? 1 : 0)
-    var found: [(rank: Int, json: OrderedJSON)] = []
-    for index in all where Self.key(index) != winner {
+    var found: [OrderedJSON] = []
+    // In CouchDB's order: from the last name to the first.
+    let ordered = all.sorted { Self.key($1).lexicographicallyPrecedes(Self.key($0)) }
+    for index in ordered where Self.key(index) != winner {
       let key = Self.key(index)
       let isUsable = keys.usable.contains(key)
       let (reason, rank): (String, Int)
@@ -128,18 +130,14 @@ struct MangoChooser {
         (reason, rank) = ("is_partial", partialRank)
       }
       let covering: OrderedJSON = index.isOfAllDocuments ? nil : .scalar(.bool(index.covers(query.fields)))
-      found.append(
-        (
-          rank,
-          [
-            "index": index.json,
-            "analysis": [
-              "usable": .scalar(.bool(isUsable)), "reasons": [["name": .scalar(.string(reason))]],
-              "ranking": .scalar(.int(Int64(rank))), "covering": covering,
-            ],
-          ]
-        ))
+      found.append([
+        "index": index.json,
+        "analysis": [
+          "usable": .scalar(.bool(isUsable)), "reasons": [["name": .scalar(.string(reason))]],
+          "ranking": .scalar(.int(Int64(rank))), "covering": covering,
+        ],
+      ])
     }
-    return found.sorted { $0.rank < $1.rank }.map(\.json)
+    return found
   }
 }

@@ -72,7 +72,7 @@ package struct MangoQuery: Sendable {
   static func columns(_ json: OrderedJSON) throws -> [MangoIndex.Column] {
     guard let items = json.array else {
       throw CouchDBError(
-        400, "invalid_sort_json", "Sort must be an array of sort specs, not: \(json.term)")
+        400, "invalid_sort_json", "Sort must be an array of sort specs, not: \(json.shortTerm)")
     }
     let columns = try items.map { item -> MangoIndex.Column in
       let name: String
@@ -84,7 +84,7 @@ package struct MangoQuery: Sendable {
       {
         (name, direction) = (members[0].name, way)
       } else {
-        throw CouchDBError(400, "invalid_sort_field", "Invalid sort field: \(item.term)")
+        throw CouchDBError(400, "invalid_sort_field", "Invalid sort field: \(item.shortTerm)")
       }
       return MangoIndex.Column(name: name, field: try MangoField(name), direction: direction)
     }
@@ -217,9 +217,19 @@ package struct MangoBookmark: Sendable {
     var json = Array("{\"startkey\":".utf8) + key + Array(",\"startkey_docid\":".utf8)
     json.append(jsonString: id)
     json.append(UInt8(ascii: "}"))
-    return Data(json).base64EncodedString().filter { $0 != "=" }.map {
-      $0 == "+" ? "-" : $0 == "/" ? "_" : String($0)
+    return Self.base64(json)
+  }
+
+  private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+  private static func base64(_ bytes: [UInt8]) -> String {
+    var text: [UInt8] = []
+    text.reserveCapacity(bytes.count / 3 * 4 + 4)
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let part = bytes[start..<min(start + 3, bytes.count)]
+      let bits = part.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - part.count))
+      for digit in 0...part.count { text.append(digits[bits >> (18 - 6 * digit) & 63]) }
     }
-    .joined()
+    return String(decoding: text, as: UTF8.self)
   }
 }

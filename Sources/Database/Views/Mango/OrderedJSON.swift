@@ -49,7 +49,11 @@ package indirect enum OrderedJSON: Sendable {
   }
 
   private static func scalar(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) throws -> JSONValue {
-    try CouchDBParameter.parsed(Array(text[range]))
+    let bytes = UnsafeRawBufferPointer(rebasing: text[range])
+    if bytes.count >= 2, bytes[0] == UInt8(ascii: "\""), !bytes.contains(UInt8(ascii: "\\")) {
+      return .string(String(decoding: bytes[1..<bytes.count - 1], as: UTF8.self))
+    }
+    return try CouchDBParameter.parsed(Array(bytes))
   }
 
   /// A value whose objects have their members in the order of their names' bytes.
@@ -98,6 +102,19 @@ package indirect enum OrderedJSON: Sendable {
     case .array(let items): "[\(items.map(\.term).joined(separator: ","))]"
     case .object(let members):
       "{[\(members.map { "{\(OrderedJSON.scalar(.string($0.name)).term),\($0.value.term)}" }.joined(separator: ","))]}"
+    }
+  }
+
+  /// The same where printable strings are shown as such.
+  package var shortTerm: String {
+    switch self {
+    case .scalar(.string(let text))
+    where !text.isEmpty && text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }):
+      "<<\"\(text.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : String($0) }.joined())\">>"
+    case .scalar: term
+    case .array(let items): "[\(items.map(\.shortTerm).joined(separator: ","))]"
+    case .object(let members):
+      "{[\(members.map { "{\(OrderedJSON.scalar(.string($0.name)).shortTerm),\($0.value.shortTerm)}" }.joined(separator: ","))]}"
     }
   }
 

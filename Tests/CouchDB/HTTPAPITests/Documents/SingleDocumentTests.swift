@@ -5,6 +5,32 @@ import Testing
 import Touchstone
 
 @Suite struct SingleDocumentTests {
+  @Test("a deleted document isn't deleted again without its revision", arguments: someEngines)
+  func deletedTwice(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    let first = try client.save("/db/a", #"{"x":1}"#)
+    try expect(client.send("DELETE", "/db/a?rev=\(first)").status, equals: 200)
+    let conflict = ["conflict", "Document update conflict."]
+    try expect(client.send("PUT", "/db/a", #"{"_deleted":true}"#).error, equals: conflict)
+    let bulk = try client.send("POST", "/db/_bulk_docs", #"{"docs":[{"_id":"a","_deleted":true}]}"#)
+    try expect(bulk.json()[0]["error"], equals: "conflict")
+    // One that was never there gets a tombstone, and another revision goes on top of one.
+    try expect(client.send("PUT", "/db/b", #"{"_deleted":true}"#).status, equals: 200)
+    try expect(client.save("/db/a", #"{"x":2}"#).hasPrefix("3-"))
+  }
+
+  @Test(
+    "what can't be a member or a name is refused before the document is looked for", arguments: someEngines)
+  func refusedNames(_ engine: EngineName) throws {
+    let client = try APIClient.withDatabase(engine)
+    try expect(
+      client.send("PUT", "/db/a", #"{"_revisions":"x"}"#).error,
+      equals: ["doc_validation", "Bad special document member: _revisions"])
+    try expect(
+      client.send("DELETE", "/db/a/_x?rev=1-ab").error,
+      equals: ["bad_request", "Attachment name '_x' starts with prohibited character '_'"])
+  }
+
   @Test("a document is made, read, changed and deleted", arguments: someEngines)
   func life(_ engine: EngineName) throws {
     let client = try APIClient.withDatabase(engine)

@@ -32,6 +32,41 @@ import Touchstone
     try expect(answer.json()["result"], equals: "created")
   }
 
+  @Test("other indexes are told of from the last name to the first, and errors of a sort as they were sent")
+  func explainsOthers() throws {
+    let reading = try client(.lmdb, 1)
+    for name in ["a", "c", "b"] { try makeIndex(reading, #"["\#(name)"]"#, name) }
+    let answer = try reading.post("_explain", #"{"selector": {"b": 1}}"#).json()
+    expect(answer["index"]["name"], equals: "b")
+    let others = answer["index_candidates"].array ?? []
+    expect(others.map { $0["index"]["name"].string ?? "" }, equals: ["c", "a", "_all_docs"])
+    try expect(
+      reading.post("_find", #"{"selector": {}, "sort": [{"n": "up"}]}"#).error,
+      equals: ["invalid_sort_field", #"Invalid sort field: {[{<<"n">>,<<"up">>}]}"#])
+  }
+
+  @Test("an index that is made, changed or removed counts for the next query", arguments: someEngines)
+  func changedIndexes(_ engine: EngineName) throws {
+    let reading = try client(engine)
+    let body = #"{"selector": {"n": 3}, "limit": 100, "execution_stats": true}"#
+    func examined() throws -> Int64? {
+      let answer = try reading.post("_find", body).json()
+      expect(ids(answer).count, equals: 3)
+      return answer["execution_stats"]["total_keys_examined"].int
+    }
+    try expect(examined(), equals: 60)
+    try makeIndex(reading, #"["n"]"#, "n")
+    for _ in 0..<2 { try expect(examined(), equals: 3) }
+    // Documents that come, change and go between two queries.
+    for (number, count) in [(3, 4), (4, 3)] {
+      try reading.database.save("other", ["n": .int(Int64(number))])
+      try expect(ids(reading.post("_find", body).json()).count, equals: count)
+    }
+    try expect(
+      reading.client.send("DELETE", "/db/_index/i/json/n").status, equals: 200)
+    try expect(examined(), equals: 61)
+  }
+
   private func ids(_ answer: JSONValue) -> [String] {
     answer["docs"].array?.compactMap { $0["_id"].string } ?? []
   }

@@ -101,6 +101,14 @@ import Touchstone
         "GET", "_all_docs?limit=-1", "", 400, "query_parse_error",
         "Invalid value for positive integer: \"-1\""
       ),
+      ("GET", "_all_docs?limit=", "", 400, "query_parse_error", "Invalid value for integer: []"),
+      (
+        "POST", "_all_docs", "{\"limit\":\"x\"}", 400, "query_parse_error",
+        "Invalid value for integer: <<\"x\">>"
+      ),
+      ("GET", "_all_docs?stable=x", "", 400, "query_parse_error", "Invalid value for `stable`."),
+      ("POST", "_bulk_get", "[]", 400, "bad_request", "Request body must be a JSON object"),
+      ("GET", "_local/x?rev=x", "", 400, "bad_request", "Invalid rev format"),
       ("GET", "_all_docs?skip=x", "", 400, "query_parse_error", "Invalid value for integer: \"x\""),
       ("GET", "_all_docs?descending=x", "", 400, "query_parse_error", "Invalid boolean parameter: \"x\""),
       ("GET", "_all_docs?startkey=junk", "", 400, "bad_request", "invalid UTF-8 JSON"),

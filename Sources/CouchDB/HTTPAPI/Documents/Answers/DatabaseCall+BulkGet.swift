@@ -9,7 +9,10 @@ extension DatabaseCall {
   func bulkGetAnswer() throws -> HTTPAnswer {
     try checkContentType()
     let value = try jsonBody()
-    guard let wanted = value.object?["docs"]?.array else {
+    guard let body = value.object else {
+      throw CouchDBError(400, "bad_request", "Request body must be a JSON object")
+    }
+    guard let wanted = body["docs"]?.array else {
       throw CouchDBError(400, "bad_request", "Missing JSON list of 'docs'.")
     }
     guard wanted.count <= Self.maximumBulkCount else {

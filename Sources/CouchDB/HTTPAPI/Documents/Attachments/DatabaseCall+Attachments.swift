@@ -175,6 +175,7 @@ extension DatabaseCall {
 
   private func deleteAttachment(_ id: String, _ name: String) throws -> HTTPAnswer {
     try checkWritable()
+    try IncomingAttachments.check(name)
     let seen = try seenRevision()
     guard let seen else {
       // Without a revision there has to be no document, which then has no attachment either.

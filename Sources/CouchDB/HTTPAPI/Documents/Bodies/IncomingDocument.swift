@@ -131,6 +131,7 @@ struct IncomingDocument: Sendable {
   }
 
   private static func history(_ value: JSONValue) throws -> [String] {
+    guard value.object != nil else { throw badMember("_revisions") }
     guard let start = value.object?["start"]?.uint else {
       throw CouchDBError(400, "doc_validation", "_revisions.start isn't an integer.")
     }

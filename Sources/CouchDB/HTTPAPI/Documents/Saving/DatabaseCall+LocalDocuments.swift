@@ -12,6 +12,7 @@ extension DatabaseCall {
   func localAnswer(_ id: String) throws -> HTTPAnswer {
     switch method {
     case "GET", "HEAD":
+      if let revision = query["rev"] { _ = try IncomingDocument.Revision(revision) }
       guard let document = try local(id) else { throw CouchDBError.missing }
       var json = JSONWriter()
       json.append(literal: "{\"_id\":")

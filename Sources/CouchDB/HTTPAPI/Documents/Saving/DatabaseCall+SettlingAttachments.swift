@@ -96,7 +96,7 @@ extension DatabaseCall {
         return known == nil ? nil : .success(revision)
       }
       guard let base = document.revision else {
-        return revisions.document.isDeleted ? nil : .failure(.updateConflict)
+        return revisions.document.isDeleted && !document.isDeleted ? nil : .failure(.updateConflict)
       }
       guard let index = try base.id.flatMap({ try revisions.index(of: $0) }), revisions.isLeaf(index) else {
         return .failure(.updateConflict)
