@@ -34,6 +34,8 @@ package final class ViewIndexes: Sendable {
   private let temporaryDesigns = Lock<[ByteString: DesignDocument]>([:])
   /// Those whose views don't compile, without their views.
   private let withoutViews = Lock<[ByteString: DesignDocument]>([:])
+  /// The indexes of `_find`, as they were read last.
+  let mangoIndexes = Lock<KnownMangoIndexes?>(nil)
 
   /// `languages` are those besides that of the indexes of `_find`.
   package init(
@@ -119,12 +121,14 @@ package final class ViewIndexes: Sendable {
   package func design(_ name: String) throws -> DesignDocument? {
     let key = ByteString(name)
     if let temporary = temporaryDesigns.withLock({ $0[key] }) { return temporary }
+    if let known = designs.withLock({ $0[key] }), try store.read({ try isCurrent(known, in: $0) }) {
+      return known
+    }
     guard let (revisionID, body) = try designBody(name) else {
       _ = designs.withLock { $0.removeValue(forKey: key) }
       _ = withoutViews.withLock { $0.removeValue(forKey: key) }
       return nil
     }
-    if let known = designs.withLock({ $0[key] }), known.revisionID == revisionID { return known }
     // Of a former revision, what the program of scripts holds is freed before others need it.
     _ = designs.withLock { $0.removeValue(forKey: key) }
     _ = withoutViews.withLock { $0.removeValue(forKey: key) }
@@ -152,6 +156,11 @@ package final class ViewIndexes: Sendable {
       return temporary === design
     }
     return try store.document(DesignDocument.idPrefix + design.name)?.revisionID == design.revisionID
+  }
+
+  private func isCurrent(_ design: DesignDocument, in snapshot: DocumentSnapshot) throws -> Bool {
+    let id = Array((DesignDocument.idPrefix + design.name).utf8)
+    return try snapshot.withDocument(id.span.bytes) { try $0.revisionID() == design.revisionID } ?? false
   }
 
   /// Adds a design document that isn't stored. Its views have rows in the database until `removeTemporaryDesign`.
@@ -230,6 +239,35 @@ package final class ViewIndexes: Sendable {
 
   // MARK: Updating
 
+  /// The stored design document of a view, if its functions were compiled before and it is still the same in a snapshot.
+  private func compiledDesign(ofView name: String, in snapshot: DocumentSnapshot) throws -> DesignDocument? {
+    guard known(name)?.definition == nil, let parts = ViewName.parts(of: name),
+      temporaryDesigns(parts.design) == nil,
+      let design = designs.withLock({ $0[ByteString(parts.design)] }), try isCurrent(design, in: snapshot)
+    else { return nil }
+    return design
+  }
+
+  /// Whether the rows of a view of a design document are as new as a snapshot. False may also mean that this isn't known.
+  func isFresh(_ name: String, _ record: ViewRecord, in snapshot: DocumentSnapshot) throws -> Bool {
+    guard let design = try compiledDesign(ofView: name, in: snapshot),
+      let member = design.members.first(where: { $0.name.hasSameBytes(as: name) })
+    else { return false }
+    return try record.isFresh(member, in: snapshot)
+  }
+
+  /// The same of the rows of all views of its design document.
+  private func isGroupFresh(_ name: String) throws -> Bool {
+    try store.read { snapshot in
+      guard let design = try compiledDesign(ofView: name, in: snapshot), design.reduce(of: name) != nil
+      else { return false }
+      let transaction = try snapshot.storage
+      return try design.members.allSatisfy { member in
+        try ViewRecord.read(member.name, in: transaction)?.isFresh(member, in: snapshot) ?? false
+      }
+    }
+  }
+
   /// The group of a view, as it is now. Throws `notFound` if the view has no map function.
   func group(of name: String, watch: UpdateWatch? = nil) throws -> UpdateGroup {
     if let design = try design(ofView: name) {
@@ -277,6 +315,8 @@ package final class ViewIndexes: Sendable {
   private func updateOnce(
     _ name: String, _ cancellation: JobCancellation?, _ isWanted: @escaping () -> Bool
   ) throws -> ViewUpdate {
+    // Most queries come without a change before them.
+    if try !store.isInBatch && isGroupFresh(name) { return ViewUpdate() }
     let watch = UpdateWatch(cancellation, isWanted)
     let group = try group(of: name, watch: watch)
     func run() throws -> ViewUpdate {

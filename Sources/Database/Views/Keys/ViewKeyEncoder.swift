@@ -17,6 +17,15 @@ package final class ViewKeyEncoder {
   /// aren't in the same order.
   package var collatorVersion: String { collator?.version ?? "" }
 
+  /// The same of an encoder that would be made; empty, too, if ICU has no collator.
+  static func collatorVersion(_ collation: ViewCollation) -> String {
+    switch collation {
+    case .unicode: ViewCollator.version(hasGuideOrder: true)
+    case .root: ViewCollator.version(hasGuideOrder: false)
+    case .ascii, .raw: ""
+    }
+  }
+
   let codes: ViewKeyCodes
   let collator: ViewCollator?
   /// The order of numbers is that of index keys.

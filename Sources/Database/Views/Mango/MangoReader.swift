@@ -266,24 +266,26 @@ package final class MangoReader {
   private func readRows(_ index: MangoIndex) throws {
     let name = ViewName.joined(index.design, index.name)
     let query = plan.query
-    let updates = query.updates && !query.allowsStale
+    let updates = query.updates && !query.allowsStale && last == nil
     var attempts = 0
     while true {
-      if updates, last == nil { try around { try indexes.update(name, isWanted: isWanted) } }
-      let version = try indexes.mapVersion(of: name)
+      // Rows that are new enough are read at once. After an update, any of the same map function are.
+      let version = updates && attempts == 0 ? nil : try indexes.mapVersion(of: name)
       var isRead = false
       try around {
         try indexes.store.read { snapshot in
           guard let reader = try ViewReader(rowsOf: name, in: indexes, nil, snapshot),
-            reader.record.mapVersion == version
+            try version.map({ reader.record.mapVersion == $0 })
+              ?? indexes.isFresh(name, reader.record, in: snapshot)
           else { return }
           isRead = true
           try readRows(reader, index, snapshot)
         }
       }
       if isRead { return }
-      guard updates, last == nil, attempts < 10 else { return isDone = true }
+      guard updates, attempts <= 10 else { return isDone = true }
       attempts += 1
+      try around { try indexes.update(name, isWanted: isWanted) }
     }
   }
 
@@ -398,18 +400,44 @@ package final class MangoReader {
   }
 }
 
+/// The indexes of `_find`, and what they were read from.
+struct KnownMangoIndexes: Sendable {
+  /// The design documents, ordered by ID.
+  var designs: [(id: ByteString, revisionID: RevisionID)] = []
+  var isPartitioned: Bool
+  var indexes: [MangoIndex] = []
+
+  /// Reads the revisions of the design documents, without the indexes.
+  init(_ snapshot: DocumentSnapshot, isPartitioned: Bool) throws {
+    self.isPartitioned = isPartitioned
+    try snapshot.forEachDocument(in: .prefix(DocumentID.designPrefix), order: .ascending) { document in
+      designs.append((ByteString([UInt8](copying: document.idBytes)), try document.revisionID()))
+      return true
+    }
+  }
+
+  func isSame(_ other: KnownMangoIndexes) -> Bool {
+    isPartitioned == other.isPartitioned && designs.count == other.designs.count
+      && zip(designs, other.designs).allSatisfy { $0.id == $1.id && $0.revisionID == $1.revisionID }
+  }
+}
+
 extension ViewIndexes {
   /// The indexes of `_find`, with the list of all documents. Who knows whether the database has partitions says so: that saves a read.
   package func mangoIndexes(inPartitionedDatabase: Bool? = nil) throws -> [MangoIndex] {
-    var indexes = [try MangoIndex.allDocuments()]
     let isPartitioned = try inPartitionedDatabase ?? store.isPartitioned()
-    try store.read { snapshot in
+    return try store.read { snapshot in
+      var now = try KnownMangoIndexes(snapshot, isPartitioned: isPartitioned)
+      if let known = mangoIndexes.withLock({ $0 }), known.isSame(now) { return known.indexes }
+      now.indexes = [try MangoIndex.allDocuments()]
       try snapshot.forEachDesign { name, body in
-        indexes += MangoIndex.all(
+        now.indexes += MangoIndex.all(
           designID: DesignDocument.idPrefix + name, body, inPartitionedDatabase: isPartitioned)
       }
+      let read = now
+      mangoIndexes.withLock { $0 = read }
+      return read.indexes
     }
-    return indexes
   }
 
   /// How a query finds its documents. Throws CouchDB's errors if it can't; with `explains`, that is a plan, too.

@@ -157,3 +157,19 @@ struct GroupMember: Sendable {
   /// What names the partial reductions that are stored.
   var storedReducer: [UInt8] { Array(ReductionTree.identity(of: reducer).utf8) }
 }
+
+extension ViewRecord {
+  /// The record that a view has before its first row.
+  init(_ member: GroupMember, number: UInt32) {
+    self.init(
+      number: number, collation: member.collation, mapVersion: member.mapVersion,
+      documentType: member.documentType,
+      collator: Array(ViewKeyEncoder.collatorVersion(member.collation).utf8), language: member.language)
+  }
+
+  /// Whether an update of the view has nothing to do in a snapshot.
+  func isFresh(_ member: GroupMember, in snapshot: DocumentSnapshot) throws -> Bool {
+    try stage == .whole && isSameMap(ViewRecord(member, number: number)) && reducer == member.storedReducer
+      && lastSequence >= snapshot.lastSequence && purge >= snapshot.newestPurge
+  }
+}

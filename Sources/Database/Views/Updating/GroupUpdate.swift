@@ -136,10 +136,7 @@ final class GroupUpdate {
       var standings: [Standing] = []
       for (index, member) in group.members.enumerated() {
         let stored = try ViewRecord.read(member.name, in: transaction)
-        let wanted = ViewRecord(
-          number: stored?.number ?? 0, collation: member.collation, mapVersion: member.mapVersion,
-          documentType: member.documentType, collator: Array(encoders[index].collatorVersion.utf8),
-          language: member.language)
+        let wanted = ViewRecord(member, number: stored?.number ?? 0)
         var record = wanted
         if let stored, stored.isSameMap(wanted) { record = stored }
         standings.append(
