@@ -21,6 +21,8 @@ final class DaemonLoop: @unchecked Sendable {
   /// Written to when the state has changed.
   private let wakeUp: Int32
   private let state = Lock(State())
+  /// Requests that are with handlers. Only the thread uses it.
+  var requests = 0
   private let ended = CountingSemaphore()
   private let worker = Workers(maximum: 1)
 
@@ -66,11 +68,20 @@ final class DaemonLoop: @unchecked Sendable {
 
   // MARK: The thread
 
+  /// How long the thread looks for the next event before it sleeps, in seconds. To be woken takes as long as a short request.
+  private static let watchSeconds = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1 ? 100e-6 : 0
+
   private func run() {
     var entries = [events, wakeUp].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     defer { ended.signal() }
+    var watchEnd = 0.0
     while true {
-      let count = poll(&entries, nfds_t(entries.count), milliseconds)
+      let count = wait(&entries, watchEnd)
+      // With several clients, handlers need the processors.
+      defer {
+        let watches = count > 0 && requests <= 1 && core.hasOneClient.load(ordering: .relaxed)
+        watchEnd = watches ? MonotonicClock.now + Self.watchSeconds : 0
+      }
       if count > 0, entries[1].revents != 0 {
         var value: UInt64 = 0
         read(wakeUp, &value, 8)
@@ -83,6 +94,18 @@ final class DaemonLoop: @unchecked Sendable {
       }
       MHD_run(daemon)
     }
+  }
+
+  /// Waits for an event, until `watchEnd` without sleeping.
+  private func wait(_ entries: inout [pollfd], _ watchEnd: Double) -> Int32 {
+    let milliseconds = milliseconds
+    if milliseconds != 0 {
+      while MonotonicClock.now < watchEnd {
+        let count = poll(&entries, nfds_t(entries.count), 0)
+        if count != 0 { return count }
+      }
+    }
+    return poll(&entries, nfds_t(entries.count), milliseconds)
   }
 
   /// How long the library may be left alone; -1 if it has nothing to do but what its descriptor tells.

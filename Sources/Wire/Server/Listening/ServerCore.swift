@@ -15,6 +15,10 @@ final class ServerCore: Sendable {
   let upgraded = UpgradedConnections()
   let lingering: LingeringSockets
   private let stopping = Atomic<Bool>(false)
+  /// The address of the connection that the latest request came on, which isn't followed.
+  private let latest = Atomic<UInt>(0)
+  /// Whether the latest two requests came on one connection.
+  let hasOneClient = Atomic<Bool>(false)
 
   init(_ configuration: HTTPServerConfiguration, _ handler: any HTTPHandler, _ addresses: [PeerAddress]) {
     self.configuration = configuration
@@ -29,6 +33,13 @@ final class ServerCore: Sendable {
   var authenticator: any Authenticator { configuration.authenticator }
   var isStopping: Bool { stopping.load(ordering: .acquiring) }
   func beginStopping() { stopping.store(true, ordering: .releasing) }
+
+  /// Called with each request.
+  func noticeRequest(of connection: ServerConnection) {
+    let address = UInt(bitPattern: Unmanaged.passUnretained(connection).toOpaque())
+    let before = latest.exchange(address, ordering: .relaxed)
+    hasOneClient.store(before == address, ordering: .relaxed)
+  }
 
   func errorAnswer(_ status: Int, _ reason: String) -> HTTPAnswer {
     configuration.errorAnswer(status, reason)

@@ -180,6 +180,7 @@ final class Exchange: @unchecked Sendable {
 
   /// The request has ended: its answer was sent, or the connection closed.
   func ended() {
+    if hasBegun { connection.loop?.requests -= 1 }
     let (waiting, cancelled, unsent) = state.withLock { state in
       state.mhd = nil
       state.isEnded = true
@@ -217,6 +218,8 @@ final class Exchange: @unchecked Sendable {
   /// Checks who asks, and asks the handler.
   private func begin() {
     hasBegun = true
+    connection.loop?.requests += 1
+    core.noticeRequest(of: connection)
     guard let head else { return }
     connection.requests.wrappingAdd(1, ordering: .relaxed)
     if !core.hostCheck.allows(head.authority) {
