@@ -18,6 +18,8 @@ package final class MangoReader {
   let indexes: ViewIndexes
   private let matcher: MangoMatcher
   private let fields: [MangoField]?
+  /// Whether none of them is a path, and each is named once.
+  private let hasPlainFields: Bool
   /// The members of documents that the selector needs; nil: all.
   private let selectorNames: Set<ByteString>?
   /// The members that the answer needs.
@@ -62,6 +64,8 @@ package final class MangoReader {
     fields = try plan.query.fields?.map { try MangoField($0) }
     selectorNames = plan.query.selector.names
     fieldNames = Set((fields ?? []).compactMap { $0.parts.first.map { ByteString($0) } })
+    hasPlainFields =
+      (fields ?? []).allSatisfy { $0.parts.count == 1 } && fieldNames.count == (fields ?? []).count
   }
 
   /// Where the next answer may go on. CouchDB has the word "nil" for none.
@@ -292,13 +296,14 @@ package final class MangoReader {
   private func readRows(_ reader: ViewReader, _ index: MangoIndex, _ snapshot: DocumentSnapshot) throws {
     let writer = try writer(snapshot)
     let keys = try snapshot.sharedKeys
+    let isCovered = plan.isCovered
     isDone = true
     try reader.forEachRow(try selection(), after: last) { row in
       last = [UInt8](copying: row.rowKey)
       steps += 1
       if let documentPrefix, !row.isOfDocument(documentPrefix) { return continueScan() }
       keysExamined += 1
-      if plan.isCovered {
+      if isCovered {
         take(try covered(row, index), row)
       } else {
         var id: [UInt8] = []
@@ -330,15 +335,20 @@ package final class MangoReader {
   }
 
   /// What a row says of its document.
-  private func covered(_ row: StoredRow, _ index: MangoIndex) throws -> OrderedJSON {
-    var object: OrderedJSON = ["_id": .scalar(.string(row.documentID))]
+  private func covered(_ row: StoredRow, _ index: MangoIndex) throws -> JSONValue {
     let key = try row.keyJSON.withUnsafeBytes { try JSONValue(json: $0) }
-    for (column, value) in zip(index.columns, key.array ?? []) { column.field.set(value, in: &object) }
-    return object
+    let values = zip(index.columns, key.array ?? [])
+    guard index.columns.allSatisfy({ $0.field.parts.count == 1 }) else {
+      var object: OrderedJSON = ["_id": .scalar(.string(row.documentID))]
+      for (column, value) in values { column.field.set(value, in: &object) }
+      return object.value
+    }
+    var members = [("_id", JSONValue.string(row.documentID))]
+    for (column, value) in values where !column.field.isID { members.append((column.field.parts[0], value)) }
+    return .object(JSONObject(members))
   }
 
-  private func take(_ object: OrderedJSON, _ row: StoredRow) {
-    let value = object.value
+  private func take(_ value: JSONValue, _ row: StoredRow) {
     guard matcher.matches(value) else { return }
     guard skip == 0 else { return skip -= 1 }
     lastResult = MangoBookmark(key: [UInt8](copying: row.keyJSON), id: row.documentID)
@@ -390,7 +400,20 @@ package final class MangoReader {
   /// Appends the wanted fields of a document.
   private func append(_ document: JSONValue) {
     begin()
-    MangoField.choose(fields ?? [], of: document).write(to: &text)
+    guard hasPlainFields, let object = document.object else {
+      return MangoField.choose(fields ?? [], of: document).write(to: &text)
+    }
+    text.append(byte: UInt8(ascii: "{"))
+    var isFirst = true
+    for field in fields ?? [] {
+      guard let value = object[field.parts[0]] else { continue }
+      if !isFirst { text.append(byte: UInt8(ascii: ",")) }
+      isFirst = false
+      text.append(string: field.parts[0])
+      text.append(byte: UInt8(ascii: ":"))
+      OrderedJSON(sorting: value).write(to: &text)
+    }
+    text.append(byte: UInt8(ascii: "}"))
   }
 
   private func begin() {
