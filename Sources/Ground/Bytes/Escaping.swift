@@ -3,6 +3,28 @@
 //   JSON string  = \" \\ \n \r \t, other controls and DEL as \u00xx in lower-case hex, the rest raw
 //   CSV field    = in quotes if it has a comma, a quote, a CR or an LF; a quote inside is doubled (RFC 4180)
 
+/// Writes the escape of a byte that a JSON string can't have as it is, 2 or 6 bytes. Returns where it ends.
+@inline(__always)
+package func writeJSONEscape(
+  _ byte: UInt8, to start: UnsafeMutablePointer<UInt8>
+) -> UnsafeMutablePointer<UInt8> {
+  start[0] = UInt8(ascii: "\\")
+  switch byte {
+  case 0x22, 0x5C: start[1] = byte
+  case 0x0A: start[1] = UInt8(ascii: "n")
+  case 0x0D: start[1] = UInt8(ascii: "r")
+  case 0x09: start[1] = UInt8(ascii: "t")
+  default:
+    start[1] = UInt8(ascii: "u")
+    start[2] = UInt8(ascii: "0")
+    start[3] = UInt8(ascii: "0")
+    start[4] = Hex.lower.utf8Start[Int(byte >> 4)]
+    start[5] = Hex.lower.utf8Start[Int(byte & 15)]
+    return start + 6
+  }
+  return start + 2
+}
+
 extension ByteBuffer {
   /// Appends text as it stands between the quotes of a JSON string. Bytes that aren't UTF-8 are copied.
   package mutating func append(jsonEscaped text: UnsafeRawBufferPointer) {
@@ -19,21 +41,7 @@ extension ByteBuffer {
           target += 1
           continue
         }
-        target[0] = UInt8(ascii: "\\")
-        switch byte {
-        case 0x22, 0x5C: target[1] = byte
-        case 0x0A: target[1] = UInt8(ascii: "n")
-        case 0x0D: target[1] = UInt8(ascii: "r")
-        case 0x09: target[1] = UInt8(ascii: "t")
-        default:
-          target[1] = UInt8(ascii: "u")
-          target[2] = UInt8(ascii: "0")
-          target[3] = UInt8(ascii: "0")
-          target[4] = Hex.lower.utf8Start[Int(byte >> 4)]
-          target[5] = Hex.lower.utf8Start[Int(byte & 15)]
-          target += 4
-        }
-        target += 2
+        target = writeJSONEscape(byte, to: target)
       }
       count = target - base
       from += run

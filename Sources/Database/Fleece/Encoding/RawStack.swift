@@ -5,12 +5,17 @@ struct RawStack<Element: BitwiseCopyable>: ~Copyable {
   var count = 0
   private(set) var capacity: Int
 
+  /// Creates an empty stack. With a capacity of 0, it takes memory only when something is pushed.
   init(capacity: Int = 256) {
-    base = .allocate(capacity: capacity)
+    base = capacity > 0 ? .allocate(capacity: capacity) : Self.noMemory
     self.capacity = capacity
   }
 
-  deinit { base.deallocate() }
+  deinit { if capacity > 0 { base.deallocate() } }
+
+  private static var noMemory: UnsafeMutablePointer<Element> {
+    UnsafeMutablePointer(bitPattern: MemoryLayout<Element>.alignment).unsafelyUnwrapped
+  }
 
   @inline(__always)
   mutating func reserve(_ extra: Int) {
@@ -22,7 +27,7 @@ struct RawStack<Element: BitwiseCopyable>: ~Copyable {
     let wanted = max(capacity * 2, count + extra)
     let larger = UnsafeMutablePointer<Element>.allocate(capacity: wanted)
     larger.update(from: base, count: count)
-    base.deallocate()
+    if capacity > 0 { base.deallocate() }
     base = larger
     capacity = wanted
   }

@@ -2,6 +2,8 @@
 //
 // Persistent form: a Fleece array of strings. The number of a name is its index.
 
+import Synchronization
+
 /// An immutable table of shared keys, numbered in order of first use.
 ///
 /// A body needs a table with at least as many names as its encoder's `sharedKeyCount`. Tables only grow, so a
@@ -17,10 +19,39 @@
     count = table.count
   }
 
-  deinit { table.free() }
+  deinit {
+    table.free()
+    sortedPlaces.load(ordering: .acquiring)?.deallocate()
+  }
 
   /// The number of names, 0...2048.
   package let count: Int
+
+  /// What `places` has made.
+  private let sortedPlaces = Atomic<UnsafeMutablePointer<UInt16>?>(nil)
+
+  /// The place of each name among all names in the order of their bytes, by number. It is made when the first text with sorted
+  /// members is written, and is valid for the lifetime of the table.
+  var places: UnsafePointer<UInt16> {
+    UnsafePointer(sortedPlaces.load(ordering: .acquiring) ?? makePlaces())
+  }
+
+  @inline(never)
+  private func makePlaces() -> UnsafeMutablePointer<UInt16> {
+    let numbers = (0..<count).sorted { left, right in
+      let (left, right) = (table.names[left], table.names[right])
+      // Names have no zeros, so that zeros behind a shorter name put it first.
+      return left.low == right.low
+        ? left.high.byteSwapped < right.high.byteSwapped : left.low.byteSwapped < right.low.byteSwapped
+    }
+    let places = UnsafeMutablePointer<UInt16>.allocate(capacity: max(count, 1))
+    for (place, number) in numbers.enumerated() { places[number] = UInt16(place) }
+    let (isStored, other) = sortedPlaces.compareExchange(
+      expected: nil, desired: places, ordering: .acquiringAndReleasing)
+    guard !isStored, let other else { return places }
+    places.deallocate()
+    return other
+  }
 
   /// Creates a table with these names in this order.
   ///

@@ -7,6 +7,46 @@
 import Bytes
 import CSimdjson
 
+/// Writes the digits of an integer, at most 20. Returns where they end.
+@inline(__always)
+func writeDecimal(
+  _ value: UInt64, to start: UnsafeMutablePointer<UInt8>
+) -> UnsafeMutablePointer<UInt8> {
+  guard value < 10 else { return writeLongDecimal(value, to: start) }
+  start[0] = UInt8(truncatingIfNeeded: value) &+ UInt8(ascii: "0")
+  return start + 1
+}
+
+private let digitPairs: StaticString = """
+  0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
+  5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899
+  """
+
+@inline(never)
+private func writeLongDecimal(
+  _ value: UInt64, to start: UnsafeMutablePointer<UInt8>
+) -> UnsafeMutablePointer<UInt8> {
+  var digits = 2
+  var bound: UInt64 = 100
+  while digits < 20, value >= bound {
+    digits &+= 1
+    bound = digits < 20 ? bound &* 10 : .max
+  }
+  let end = start + digits
+  let pairs = UnsafeRawPointer(digitPairs.utf8Start)
+  var rest = value
+  var target = end
+  while rest >= 10 {
+    let pair = Int(truncatingIfNeeded: rest % 100) &* 2
+    rest /= 100
+    target -= 2
+    UnsafeMutableRawPointer(target).storeBytes(
+      of: pairs.loadUnaligned(fromByteOffset: pair, as: UInt16.self), as: UInt16.self)
+  }
+  if target > start { start[0] = UInt8(truncatingIfNeeded: rest) &+ UInt8(ascii: "0") }
+  return end
+}
+
 extension ByteBuffer {
   /// Appends a string with its quotes. Bytes up to `readable` can be read, so that whole blocks can be
   /// copied.
@@ -39,27 +79,28 @@ extension ByteBuffer {
     base[count &- 1] = UInt8(ascii: "\"")
   }
 
-  /// Appends the rest of a string, byte by byte, and its last quote. The text before it is `written`.
+  /// Appends the rest of a string, which has an escape or ends where blocks can't be read, and its last quote. The text
+  /// before it is `written`.
   @inline(never)
   mutating func appendJSONStringSlowly(
     _ source: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, written: UnsafeMutablePointer<UInt8>
   ) {
     count = written - base
-    append(jsonEscaped: UnsafeRawBufferPointer(start: source, count: end - source))
+    var from = source
+    while end - from >= 16 {
+      reserve(end - from + 6)
+      var target = base + count
+      let plain = Int(json_copy_block(target, from))
+      from += plain
+      target += plain
+      if plain < 16 {
+        target = writeJSONEscape(from[0], to: target)
+        from += 1
+      }
+      count = target - base
+    }
+    append(jsonEscaped: UnsafeRawBufferPointer(start: from, count: end - from))
     append(UInt8(ascii: "\""))
-  }
-
-  /// Appends the name of a member, which needs no escapes, with its quotes and the colon.
-  @inline(__always)
-  mutating func appendName(_ name: ShortName, _ length: Int) {
-    reserve(24)
-    let target = UnsafeMutableRawPointer(base + count)
-    target.storeBytes(of: UInt8(ascii: "\""), as: UInt8.self)
-    target.storeBytes(of: name.low, toByteOffset: 1, as: UInt64.self)
-    target.storeBytes(of: name.high, toByteOffset: 9, as: UInt64.self)
-    // ":
-    target.storeBytes(of: 0x3A22, toByteOffset: length &+ 1, as: UInt16.self)
-    count = count &+ length &+ 3
   }
 
   /// Appends an integer in decimal.
@@ -77,20 +118,7 @@ extension ByteBuffer {
   @inline(__always)
   mutating func appendInteger(_ value: UInt64) {
     reserve(24)
-    var digits = 1
-    var bound: UInt64 = 10
-    while digits < 20, value >= bound {
-      digits &+= 1
-      bound = digits < 20 ? bound &* 10 : .max
-    }
-    var rest = value
-    var target = base + (count &+ digits)
-    repeat {
-      target -= 1
-      target[0] = UInt8(truncatingIfNeeded: rest % 10) &+ UInt8(ascii: "0")
-      rest /= 10
-    } while rest != 0
-    count &+= digits
+    count = writeDecimal(value, to: base + count) - base
   }
 
   /// Appends a finite double with the shortest digits that read back, always with a point or an exponent.

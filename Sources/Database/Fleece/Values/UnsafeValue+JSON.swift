@@ -18,8 +18,7 @@ extension UnsafeValue {
     if type == .int, let int { return UnsafeValue.append(int, to: &output) }
     if type == .string, let utf8, UnsafeValue.append(plain: utf8, to: &output) { return }
     var text = ByteBuffer(capacity: 2048)
-    var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
-    try writer.write(self, depth: 0, to: &text)
+    try ValueWriter.write(self, sharedKeys: sharedKeys, canonical: canonical, to: &text)
     output.append(contentsOf: text.bytes)
   }
 
@@ -71,9 +70,8 @@ extension UnsafeValue {
       return text.append(UInt8(ascii: "\""))
     }
     let start = text.count
-    var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
     do throws(FleeceError) {
-      try writer.write(self, depth: 0, to: &text)
+      try ValueWriter.write(self, sharedKeys: sharedKeys, canonical: canonical, to: &text)
     } catch {
       text.truncate(to: start)
       throw error
@@ -85,8 +83,7 @@ extension UnsafeValue {
   /// - Throws: the errors of `writeJSON`.
   package func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
     var text = ByteBuffer(capacity: 2048)
-    var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
-    try writer.write(self, depth: 0, to: &text)
+    try ValueWriter.write(self, sharedKeys: sharedKeys, canonical: canonical, to: &text)
     return String(decoding: text.bytes, as: UTF8.self)
   }
 
@@ -174,20 +171,8 @@ extension UnsafeValue {
     return (name, value)
   }
 
-  /// Whether the name of an entry is in the data. Else it is in the table of shared keys.
-  @inline(__always)
-  fileprivate func holds(_ name: UnsafeRawBufferPointer) -> Bool {
-    start <= name.assumingStart && name.assumingStart < limit
-  }
-
-  /// Where the bytes end that can be read from the start of a name. The table of shared keys has 16 bytes for each.
-  @inline(__always)
-  fileprivate func end(ofReadable name: UnsafeRawBufferPointer) -> UnsafePointer<UInt8> {
-    holds(name) ? limit : name.assumingStart + 16
-  }
-
   /// The remaining output budget of a value's data.
-  fileprivate struct Budget {
+  struct Budget {
     private let limit: Int
     private var values: Int
     private var bytes: Int
@@ -200,222 +185,10 @@ extension UnsafeValue {
     }
 
     @inline(__always)
-    mutating func spend(bytes count: Int) throws(FleeceError) {
-      values &-= 1
+    mutating func spend(values number: Int = 1, bytes count: Int) throws(FleeceError) {
+      values &-= number
       bytes &-= count
       if _slowPath(values < 0 || bytes < 0) { throw .tooLarge(limit: limit) }
     }
-  }
-}
-
-/// Writes values as JSON text. After an error, the text ends anywhere.
-private struct ValueWriter: ~Copyable {
-  private struct Member: BitwiseCopyable {
-    /// The first eight bytes of the name as a number, in the order of bytes, with zeros behind a shorter name. It decides most
-    /// comparisons.
-    var prefix: UInt64
-    var name: UnsafeRawBufferPointer
-    var value: UnsafeValue
-    var isShared: Bool
-    /// The number of a shared name, which needs no escapes; -1 if it has to be written as any string.
-    var number: Int
-
-    @inline(__always)
-    static func compare(_ left: Member, _ right: Member) -> Int {
-      left.prefix == right.prefix
-        ? compareBytes(left.name, right.name) : left.prefix < right.prefix ? -1 : 1
-    }
-  }
-
-  /// The members of the objects that are being written, for sorting.
-  private var members: RawStack<Member>
-  private var budget: UnsafeValue.Budget
-  private let sharedKeys: SharedKeys
-  private let canonical: Bool
-
-  init(_ root: UnsafeValue, sharedKeys: SharedKeys, canonical: Bool) {
-    members = RawStack<Member>(capacity: canonical ? 64 : 0)
-    budget = UnsafeValue.Budget(root)
-    self.sharedKeys = sharedKeys
-    self.canonical = canonical
-  }
-
-  mutating func write(_ value: UnsafeValue, depth: Int, to text: inout ByteBuffer) throws(FleeceError) {
-    try budget.spend(bytes: 0)
-    switch value.tag {
-    case Tag.string:
-      guard let utf8 = value.bytes(Tag.string) else { throw value.damaged("the string is cut off") }
-      try append(utf8, readable: value.limit, to: &text)
-    case Tag.smallInt, Tag.int:
-      guard let integer = value.integer else { throw value.damaged("the integer is cut off") }
-      if integer.isUnsigned {
-        text.appendInteger(integer.bits)
-      } else {
-        text.appendInteger(Int64(bitPattern: integer.bits))
-      }
-    case Tag.float:
-      guard let double = value.double else { throw value.damaged("the double is cut off") }
-      guard double.isFinite else { throw .notFinite }
-      text.appendDouble(double)
-    case Tag.special:
-      guard let bool = value.bool else {
-        guard !value.isUndefined else { throw value.damaged("undefined has no JSON form") }
-        return text.append(word: 0x6C6C_756E, count: 4)  // null
-      }
-      // true, false
-      bool ? text.append(word: 0x6575_7274, count: 4) : text.append(word: 0x65_736C_6166, count: 5)
-    case Tag.data:
-      guard let data = value.data else { throw value.damaged("the binary data is cut off") }
-      try budget.spend(bytes: data.count)
-      text.appendBase64String(data.bindMemory(to: UInt8.self))
-    case Tag.array:
-      guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
-      guard let slots = value.slots(Tag.array) else { throw value.damaged("the array is cut off") }
-      text.append(UInt8(ascii: "["))
-      for index in 0..<slots.count {
-        guard let item = slots.value(index) else {
-          throw value.damaged("item \(index) points outside the data")
-        }
-        try write(item, depth: depth + 1, to: &text)
-        text.append(UInt8(ascii: ","))
-      }
-      close(&text, isEmpty: slots.count == 0, UInt8(ascii: "]"))
-    default:
-      guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
-      guard let slots = value.slots(Tag.dict) else { throw value.damaged("the dictionary is cut off") }
-      text.append(UInt8(ascii: "{"))
-      let isEmpty =
-        canonical
-        ? try writeSorted(value, slots, depth, to: &text) : try writeInOrder(value, slots, depth, to: &text)
-      close(&text, isEmpty: isEmpty, UInt8(ascii: "}"))
-    }
-  }
-
-  /// Appends a string. Bytes up to `readable` belong to the data.
-  @inline(__always)
-  private mutating func append(
-    _ utf8: UnsafeRawBufferPointer, readable: UnsafePointer<UInt8>, to text: inout ByteBuffer
-  ) throws(FleeceError) {
-    try budget.spend(bytes: utf8.count)
-    let bytes = utf8.assumingMemoryBound(to: UInt8.self)
-    text.appendJSONString(bytes.baseAddress.unsafelyUnwrapped, bytes.count, readable: readable)
-  }
-
-  /// Closes a collection. The closing byte replaces the last comma.
-  @inline(__always)
-  private func close(_ text: inout ByteBuffer, isEmpty: Bool, _ byte: UInt8) {
-    if isEmpty { return text.append(byte) }
-    text.base[text.count - 1] = byte
-  }
-
-  /// Writes the members of a dictionary in their order, each with a comma. Returns whether there are none.
-  @inline(__always)
-  private mutating func writeInOrder(
-    _ dict: UnsafeValue, _ slots: UnsafeValue.Slots, _ depth: Int, to text: inout ByteBuffer
-  ) throws(FleeceError) -> Bool {
-    var isEmpty = true
-    for index in 0..<slots.count {
-      let key = slots.value(index &* 2)
-      if let key, key.tag == Tag.smallInt, let number = key.integer?.bits, number < UInt64(sharedKeys.count) {
-        guard let entry = slots.value(index &* 2 &+ 1) else {
-          throw dict.damaged("entry \(index) points outside the data")
-        }
-        if entry.isUndefined { continue }
-        let (name, length) = sharedKeys.table.name(of: Int(number))
-        try budget.spend(bytes: length)
-        text.appendName(name, length)
-        try write(entry, depth: depth + 1, to: &text)
-      } else {
-        let (name, entry) = try dict.entry(slots, index, sharedKeys)
-        if entry.isUndefined { continue }
-        try append(name, readable: dict.end(ofReadable: name), to: &text)
-        text.append(UInt8(ascii: ":"))
-        try write(entry, depth: depth + 1, to: &text)
-      }
-      text.append(UInt8(ascii: ","))
-      isEmpty = false
-    }
-    return isEmpty
-  }
-
-  /// Writes the members of a dictionary, sorted by their names, each with a comma. Returns whether there are none.
-  private mutating func writeSorted(
-    _ dict: UnsafeValue, _ slots: UnsafeValue.Slots, _ depth: Int, to text: inout ByteBuffer
-  ) throws(FleeceError) -> Bool {
-    let first = members.count
-    for index in 0..<slots.count {
-      let key = slots.value(index &* 2)
-      if let key, key.tag == Tag.smallInt, let number = key.integer?.bits, number < UInt64(sharedKeys.count) {
-        guard let entry = slots.value(index &* 2 &+ 1) else {
-          throw dict.damaged("entry \(index) points outside the data")
-        }
-        if entry.isUndefined { continue }
-        let number = Int(number)
-        members.push(
-          Member(
-            prefix: UInt64(bigEndian: sharedKeys.table.names[number].low),
-            name: UnsafeRawBufferPointer(sharedKeys.table.utf8(of: number)), value: entry, isShared: true,
-            number: number))
-      } else {
-        let (name, entry) = try dict.entry(slots, index, sharedKeys)
-        if entry.isUndefined { continue }
-        var prefix: UInt64 = 0
-        for (index, byte) in name.prefix(8).enumerated() { prefix |= UInt64(byte) << UInt64(56 - 8 * index) }
-        members.push(
-          Member(prefix: prefix, name: name, value: entry, isShared: !dict.holds(name), number: -1))
-      }
-    }
-    let count = sort(first, members.count - first)
-    for index in first..<(first + count) {
-      let member = members.base[index]
-      if member.number >= 0 {
-        let (name, length) = sharedKeys.table.name(of: member.number)
-        try budget.spend(bytes: length)
-        text.appendName(name, length)
-      } else {
-        try append(member.name, readable: dict.end(ofReadable: member.name), to: &text)
-        text.append(UInt8(ascii: ":"))
-      }
-      try write(member.value, depth: depth + 1, to: &text)
-      text.append(UInt8(ascii: ","))
-    }
-    members.count = first
-    return count == 0
-  }
-
-  /// Sorts members by name and keeps the first of each name, the shared key. Returns the number that is left.
-  private mutating func sort(_ first: Int, _ count: Int) -> Int {
-    guard count > 1 else { return count }
-    let base = members.base + first
-    if count <= 32 {
-      for index in 1..<count {
-        let member = base[index]
-        var hole = index
-        while hole > 0, Member.compare(member, base[hole - 1]) < 0 {
-          base[hole] = base[hole - 1]
-          hole -= 1
-        }
-        base[hole] = member
-      }
-    } else {
-      var unsorted = UnsafeMutableBufferPointer(start: base, count: count)
-      unsorted.sort {
-        let order = Member.compare($0, $1)
-        return order < 0 || (order == 0 && $0.isShared && !$1.isShared)
-      }
-    }
-    var kept = 0
-    for index in 1..<count where Member.compare(base[kept], base[index]) != 0 {
-      kept += 1
-      base[kept] = base[index]
-    }
-    return kept + 1
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  /// The start of a string of a body or a table. Such strings always have an address.
-  fileprivate var assumingStart: UnsafePointer<UInt8> {
-    baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
   }
 }

@@ -160,9 +160,14 @@ public enum ValueType: UInt8, Sendable {
     var length = Int(header & 15)
     var first = position + 1
     if length == 15 {
-      guard let (value, size) = readVarint(first, limit) else { return nil }
-      length = value
-      first += size
+      if limit > first, first[0] < 0x80 {
+        length = Int(first[0])
+        first += 1
+      } else {
+        guard let (value, size) = readVarint(first, limit) else { return nil }
+        length = value
+        first += size
+      }
     }
     guard limit - first >= length else { return nil }
     return UnsafeRawBufferPointer(start: first, count: length)
