@@ -2,6 +2,7 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
 
 import CTouchstone
+import Documents
 import Fleece
 import Replication
 import Storage
@@ -247,15 +248,25 @@ extension touchstone_revision {
     self.sequence = sequence
     self.flags = flags
     var text = id.description
-    text.withUTF8 { utf8 in
-      // An ID has at most 270 bytes.
-      let count = min(utf8.count, MemoryLayout.size(ofValue: revision) - 1)
-      withUnsafeMutableBytes(of: &revision) { place in
-        place.copyBytes(from: utf8.prefix(count))
-        place[count] = 0
-      }
-      revision_length = UInt32(count)
+    text.withUTF8 { copy(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// What C is told of the current revision of a live document.
+  init(_ document: DocumentJSON) {
+    self.init()
+    sequence = document.sequence
+    flags = document.isConflicted ? UInt32(TOUCHSTONE_CONFLICTED) : 0
+    copy(document.revisionID)
+  }
+
+  private mutating func copy(_ id: UnsafeRawBufferPointer) {
+    // An ID has at most 270 bytes.
+    let count = min(id.count, MemoryLayout.size(ofValue: revision) - 1)
+    withUnsafeMutableBytes(of: &revision) { place in
+      place.copyMemory(from: UnsafeRawBufferPointer(rebasing: id[..<count]))
+      place[count] = 0
     }
+    revision_length = UInt32(count)
   }
 
   init(_ saved: SavedRevision, isDeleted: Bool = false) {

@@ -41,17 +41,18 @@ public func touchstone_read(
   number(error) {
     let handle = try Handles.content(database, DatabaseHandle.self)
     let id = try string(id, id_length, "the ID of the document")
-    guard let document = try handle.perform({ try $0.document(id) }) else {
-      return -Int64(TOUCHSTONE_NOT_FOUND)
-    }
-    return try document.withJSON { json in
-      // TOUCHSTONE_NUL would be a negative capacity.
-      if let buffer, let start = json.baseAddress, json.count <= capacity {
-        memcpy(buffer, start, json.count)
-        revision?.pointee = document.revisionForC
+    let read = try handle.perform { database in
+      try database.withJSON(of: id) { document in
+        let json = document.body
+        // TOUCHSTONE_NUL would be a negative capacity.
+        if let buffer, let start = json.baseAddress, json.count <= capacity {
+          memcpy(buffer, start, json.count)
+          if let revision { revision.pointee = touchstone_revision(document) }
+        }
+        return Int64(json.count)
       }
-      return Int64(json.count)
     }
+    return read ?? -Int64(TOUCHSTONE_NOT_FOUND)
   }
 }
 
@@ -68,7 +69,17 @@ public func touchstone_get(
     guard flags & ~UInt32(TOUCHSTONE_DELETED) == 0 else {
       throw Misuse("touchstone_get has no flags \(flags)", .badRequest)
     }
-    let found = try handle.perform { try $0.document(id, includeDeleted: flags != 0) }
+    if flags == 0 {
+      let isThere: Void? = try handle.perform { database in
+        try database.withJSON(of: id) { document in
+          try hand(document.body, to: json, length)
+          if let revision { revision.pointee = touchstone_revision(document) }
+        }
+      }
+      guard isThere != nil else { throw NoDocument(id) }
+      return
+    }
+    let found = try handle.perform { try $0.document(id, includeDeleted: true) }
     guard let document = found else { throw NoDocument(id) }
     try document.withJSON { try hand($0, to: json, length) }
     revision?.pointee = document.revisionForC

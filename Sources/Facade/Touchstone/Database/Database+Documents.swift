@@ -20,6 +20,11 @@ extension Database {
     try store.document(id, includeDeleted: includeDeleted)
   }
 
+  /// Calls `body` with the live document with that ID as JSON. Returns nil if there is none.
+  package func withJSON<Result>(of id: String, _ body: (DocumentJSON) throws -> Result) throws -> Result? {
+    try store.withJSON(of: id, body)
+  }
+
   /// Resolves a property's name once, for reading it from many documents.
   ///
   /// A key works for all documents stored before it was resolved. If `isShared` is false, no document had the
