@@ -17,7 +17,14 @@ import TestSupport
       try fill(right, isReversed: true)
       try expect(differences(left, right), equals: [])
       try expect(!differences(left, right, sequences: true).isEmpty)
-      try expect(left.compare(with: right) { _ in }, equals: 44)
+      let counts = try left.compareCounting(with: right) { _ in }
+      expect(counts.documents, equals: 44)
+      let ids =
+        (0..<36).map { "plain\($0)" } + [
+          "updated", "deep", "gone", "conflict", "pulled", "numbers", "blob", "expiring",
+        ]
+      let revisions = try ids.map { try left.revisions(of: $0)?.count ?? 0 }.reduce(0, +)
+      expect(counts.revisions == revisions && revisions > 44, "revisions")
     }
   }
 

@@ -15,7 +15,7 @@ import TestSupport
       )
       try expect(
         tool.succeed("verify", "db", "saved", "--sequences").output,
-        equals: "equal: 2 documents, 1 tombstone\n")
+        equals: "equal: 2 documents, 1 tombstone, 4 revisions\n")
       try expect(tool.succeed("get", "saved", "b", "--attachment", "a.txt").output, equals: "abc")
       func info(_ name: String) throws -> [String?] {
         let object = try tool.succeed("info", name, "--json").json()

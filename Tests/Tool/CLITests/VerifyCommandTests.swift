@@ -11,7 +11,7 @@ import TestSupport
       try tool.succeed("put", "other", "b", #"{"n":2}"#)
       try tool.succeed("put", "other", "a", #"{"n":1}"#)
       try expect(tool.succeed("verify", "--quiet", "db", "other").output, equals: "")
-      try expect(tool.succeed("verify", "db", "other").output, equals: "equal: 2 documents\n")
+      try expect(tool.succeed("verify", "db", "other").output, equals: "equal: 2 documents, 2 revisions\n")
       let equal = try tool.succeed("verify", "db", "other", "--json").json()
       expect(equal["equal"] as? Bool, equals: true)
       expect(equal["compared"] as? Int, equals: 2)
@@ -21,7 +21,14 @@ import TestSupport
         try tool.succeed("put", name, "gone", "{}")
         try tool.succeed("rm", name, "gone")
       }
-      try expect(tool.succeed("verify", "db", "other").output, equals: "equal: 2 documents, 1 tombstone\n")
+      try expect(
+        tool.succeed("verify", "db", "other").output, equals: "equal: 2 documents, 1 tombstone, 4 revisions\n"
+      )
+      try expect(tool.succeed("verify", "db", "other", "--json").json()["revisions"] as? Int, equals: 4)
+      // Of each document and tombstone, the current one.
+      try expect(
+        tool.succeed("verify", "--current", "db", "other").output,
+        equals: "equal: 2 documents, 1 tombstone, 3 revisions\n")
 
       try tool.succeed("put", "other", "a", #"{"n":3}"#)
       try tool.succeed("put", "other", "c", #"{}"#)

@@ -160,7 +160,7 @@ extension DocumentStore {
     with other: DocumentStore, sequences: Bool = false, onlyCurrent: Bool = false,
     progress: @escaping (Int) throws -> Void = { _ in },
     report: @escaping (DocumentDifference) throws -> Void
-  ) throws -> Int {
+  ) throws -> ComparedCounts {
     try withSnapshot(attempts: 1, verifying: true) { left, leftContext in
       try other.withSnapshot(attempts: 1, verifying: true) { right, rightContext in
         try DocumentComparison(

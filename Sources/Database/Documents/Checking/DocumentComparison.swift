@@ -3,6 +3,14 @@ import Bytes
 import Fleece
 import Storage
 
+/// How much a comparison has compared.
+package struct ComparedCounts {
+  /// Documents and tombstones that one database or both have.
+  package var documents = 0
+  /// Revisions of the first database that belong to documents that both have.
+  package var revisions = 0
+}
+
 /// Compares the contents of two databases, revision by revision, whatever their engines.
 ///
 /// Both are read in one pass in the order of document IDs, each from one snapshot. Details that depend on the
@@ -19,7 +27,7 @@ final class DocumentComparison {
   /// Whether each name known to both has the same number in both. Then equal bytes are equal bodies.
   private let haveSameKeys: Bool
   private var seenBlobs: Set<BlobDigest> = []
-  private var compared = 0
+  private var counts = ComparedCounts()
   // Buffers for bodies whose bytes differ.
   private var leftJSON: [UInt8] = []
   private var rightJSON: [UInt8] = []
@@ -37,8 +45,8 @@ final class DocumentComparison {
     haveSameKeys = left.sharedKeys.agrees(with: right.sharedKeys)
   }
 
-  /// Compares everything. Returns the number of documents and tombstones that were examined.
-  func run() throws -> Int {
+  /// Compares everything. Returns what was examined.
+  func run() throws -> ComparedCounts {
     if comparesSequences {
       let (a, b) = (try left.lastSequence(), try right.lastSequence())
       if a != b { try differ("", .sequence, "last \(a)", "last \(b)") }
@@ -56,14 +64,14 @@ final class DocumentComparison {
         try left.advance()
         try right.advance()
       }
-      compared += 1
-      if compared & 1023 == 0 { try progress(compared) }
+      counts.documents += 1
+      if counts.documents & 1023 == 0 { try progress(counts.documents) }
     }
-    if onlyCurrent { return compared }
+    if onlyCurrent { return counts }
     try compareNamed(.local, "local")
     try compareNamed(.expiration, "expirations")
     try compareIndexes()
-    return compared
+    return counts
   }
 
   /// Returns which side's document comes first: negative for the left, 0 if both have the same ID.
@@ -91,7 +99,10 @@ final class DocumentComparison {
     if haveSameKeys, a.bytes.isEqual(to: b.bytes) {
       // The records are equal. Bodies of other revisions and blobs are stored elsewhere.
       let record = try DocumentRecord(a.bytes)
-      if record.hasSingleRevision { return try compareBlobs(record.body, a.id) }
+      if record.hasSingleRevision {
+        counts.revisions += 1
+        return try compareBlobs(record.body, a.id)
+      }
     }
     let id = String(copying: a.id)
     do { try compareRecords(a, b, id) } catch let error as DocumentError where error.documentID == nil {
@@ -109,6 +120,7 @@ final class DocumentComparison {
     if comparesSequences, recordA.sequence != recordB.sequence {
       try differ(id, .sequence, "\(recordA.sequence)", "\(recordB.sequence)")
     }
+    counts.revisions += onlyCurrent ? 1 : left.tree.nodes.count
     if onlyCurrent { return try compareCurrent(recordA, recordB, a.id, id) }
     // Trees are ordered by priority, so equal trees have their revisions at the same indices.
     var placesOfB: [RevisionID: Int]?

@@ -16,6 +16,17 @@ extension Database {
     progress: @escaping (Int) throws -> Void = { _ in },
     report: @escaping (DocumentDifference) throws -> Void
   ) throws -> Int {
+    try compareCounting(
+      with: other, sequences: sequences, onlyCurrent: onlyCurrent, progress: progress, report: report
+    ).documents
+  }
+
+  /// The same, with the number of revisions too.
+  package func compareCounting(
+    with other: Database, sequences: Bool = false, onlyCurrent: Bool = false,
+    progress: @escaping (Int) throws -> Void = { _ in },
+    report: @escaping (DocumentDifference) throws -> Void
+  ) throws -> ComparedCounts {
     try holdingBlobs {
       try other.holdingBlobs {
         try store.compare(

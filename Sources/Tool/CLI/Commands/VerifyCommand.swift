@@ -1,3 +1,4 @@
+import Documents
 import Touchstone
 
 /// `touchstone verify`: compares the content of two databases.
@@ -50,7 +51,7 @@ struct VerifyCommand: Subcommand {
     Interrupt.listen()
     let opened = try databases.map { try $0.open() }
     let writer = DifferenceWriter(output, asJSON: asJSON, limit: limit)
-    let compared = try opened[0].compare(
+    let compared = try opened[0].compareCounting(
       with: opened[1], sequences: comparesSequences, onlyCurrent: onlyCurrent
     ) { count in
       guard !Interrupt.isRequested else { throw Interrupted("nothing was changed") }
@@ -58,8 +59,8 @@ struct VerifyCommand: Subcommand {
     } report: { difference in
       try writer.write(difference)
     }
-    try writer.finish(compared: compared)
-    let documents = min(try opened[0].documentCount, compared)
+    try writer.finish(compared)
+    let documents = min(try opened[0].documentCount, compared.documents)
     for database in opened { try database.close() }
     guard writer.count == 0 else {
       let shown =
@@ -72,11 +73,12 @@ struct VerifyCommand: Subcommand {
     if !asJSON { try success.write("equal: \(Self.counted(documents, of: compared))", to: output) }
   }
 
-  /// `7,303 documents, 2 tombstones`, of so many that were compared. Others may have changed the database meanwhile.
-  static func counted(_ documents: Int, of compared: Int) -> String {
-    let tombstones = compared - documents
+  /// `7,303 documents, 2 tombstones, 8,012 revisions`. Others may have changed the database meanwhile.
+  private static func counted(_ documents: Int, of compared: ComparedCounts) -> String {
+    let tombstones = compared.documents - documents
     return SuccessLine.documents(documents)
       + (tombstones > 0 ? ", \(TextTable.counted(tombstones, "tombstone"))" : "")
+      + ", \(TextTable.counted(compared.revisions, "revision"))"
   }
 
   /// Writes differences as they come, in constant memory.
@@ -105,12 +107,13 @@ struct VerifyCommand: Subcommand {
       try output.write((count == 0 ? "{\"differences\": [\n" : ",\n") + object.jsonText)
     }
 
-    func finish(compared: Int) throws {
+    func finish(_ compared: ComparedCounts) throws {
       progress.end()
       guard asJSON else { return }
       try output.line(
         (count == 0 ? "{\"differences\": [" : "\n")
-          + "], \"compared\": \(compared), \"equal\": \(count == 0)}")
+          + "], \"compared\": \(compared.documents), \"revisions\": \(compared.revisions), "
+          + "\"equal\": \(count == 0)}")
     }
   }
 }
