@@ -51,8 +51,16 @@ package struct LibraryError: Error, Sendable, CustomStringConvertible {
   /// The message of the dynamic loader, or the name of the missing function.
   package let reason: String
 
-  /// The path and the reason in one line.
-  package var description: String { "the library \(path) can't be used: \(reason)" }
+  /// The path and the reason in one line, and the package of Debian that has the library.
+  package var description: String {
+    let package =
+      switch path {
+      case Library.sqlitePath: "; Debian's package libsqlite3-0 has it"
+      case Library.sqlcipherPath: "; Debian's package libsqlcipher0 has it"
+      default: ""
+      }
+    return "the library \(path) can't be used: \(reason)\(package)"
+  }
 }
 
 /// Returns the string at a C pointer, or nil.
