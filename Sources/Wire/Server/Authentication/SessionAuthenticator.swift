@@ -183,8 +183,16 @@ package final class SessionAuthenticator: Authenticator {
   /// What a cookie says that was made here, isn't too old, and whose session wasn't ended.
   private func session(of cookie: String, at now: Int) -> Session? {
     guard cookie.utf8.count <= 4_096 else { return nil }
-    var text = cookie.replacing("-", with: "+").replacing("_", with: "/")
-    while text.utf8.count % 4 != 0 { text += "=" }
+    // Byte by byte: each request with a cookie comes here.
+    var text = Data(
+      cookie.utf8.map { byte in
+        switch byte {
+        case UInt8(ascii: "-"): UInt8(ascii: "+")
+        case UInt8(ascii: "_"): UInt8(ascii: "/")
+        default: byte
+        }
+      })
+    while text.count % 4 != 0 { text.append(UInt8(ascii: "=")) }
     guard let bytes = Data(base64Encoded: text).map({ [UInt8]($0) }), bytes.count > 33,
       bytes[bytes.count - 33] == UInt8(ascii: ":")
     else { return nil }
