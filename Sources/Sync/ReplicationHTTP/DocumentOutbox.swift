@@ -160,7 +160,9 @@ final class DocumentOutbox: @unchecked Sendable {
     _ document: OutgoingDocument, sendsAll: Bool, _ done: @escaping @Sendable (SendAnswer) -> Void
   ) {
     let index = document.index
-    let isMultipart = takesMultipart.withLock { $0 }
+    // CouchDB 3.5 never answers to several parts of which the document is the only one.
+    let isMultipart =
+      document.attachments.contains { sendsAll || !$0.isKnown } && takesMultipart.withLock { $0 }
     let (type, content): (String, HTTPClientRequest.Body)
     do {
       if isMultipart {

@@ -130,6 +130,26 @@ import Touchstone
     }
   }
 
+  @Test("an edit goes without the attachments that the other side has, and then as JSON alone") func edited()
+    throws
+  {
+    let couch = try CouchServer()
+    let local = try databases.open(.lmdb)
+    var document = MutableDocument(id: "doc")
+    document.set(try Blob([UInt8]("photo".utf8), contentType: "text/plain"), forKey: "photo")
+    try local.save(&document)
+    try expect(couch.replicate(local, .push).failed.isEmpty)
+    for number in 1...2 {
+      try local.update("doc") { $0["n"] = .int(Int64(number)) }
+      let outcome = try couch.replicate(local, .push)
+      expect(outcome.failed.isEmpty && outcome.pushed == ["doc"], "\(outcome.failed)")
+    }
+    let stored = try #require(couch.model.state.withLock { $0.documents["doc"]?.revisions.values })
+    let edited = try #require(stored.first { $0.history.count == 3 })
+    expect(edited.body["n"] == 2 && edited.attachments.first?.bytes == [UInt8]("photo".utf8))
+    expect(couch.model.complaints, equals: [])
+  }
+
   @Test(
     "the attachment of a blob that another client has replaced is the blob, whatever its length",
     arguments: [true, false])

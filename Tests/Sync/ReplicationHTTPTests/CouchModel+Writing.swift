@@ -147,6 +147,9 @@ extension CouchModel {
         }
       }
       try parser.finish()
+      guard parts.count > 1 else {
+        throw Refused(400, "silent", "CouchDB 3.5 never answers to a document as the only part")
+      }
     } else {
       parts = [request.body]
     }
