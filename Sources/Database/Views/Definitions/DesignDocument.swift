@@ -75,6 +75,7 @@ package final class DesignDocument: Sendable {
         }
       let map = JSONValue.object([
         "common": common, "collation": .int(Int64(collation.rawValue)), "map": definition?["map"] ?? .null,
+        "columns": (context as? MangoContext)?.columns(view: index) ?? .null,
       ])
       let reduce: ViewReduce?
       switch view.reduce {

@@ -27,6 +27,9 @@ final class MangoContext: ScriptContext {
     views = indexes.map { ScriptView(name: $0.name, reduce: .builtIn("_count")) }
   }
 
+  /// The names of a view's columns. Their order is a part of its map function, and isn't in the text of that.
+  func columns(view: Int) -> JSONValue { .array(indexes[view].columns.map { .string($0.name) }) }
+
   /// The function that maps documents for a view.
   func map(view: Int) throws -> ViewMap {
     let index = indexes[view]

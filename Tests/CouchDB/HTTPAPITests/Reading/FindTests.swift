@@ -67,6 +67,26 @@ import Touchstone
     try expect(examined(), equals: 61)
   }
 
+  @Test("an index of the same name with its columns in another order is made again", arguments: someEngines)
+  func reordered(_ engine: EngineName) throws {
+    let reading = try client(engine, 0)
+    for number in 0..<20 {
+      try reading.database.save("d\(number)", ["a": .int(Int64(number)), "b": .int(Int64(100 - number))])
+    }
+    for (first, columns) in [("a", #"["a", "b"]"#), ("b", #"["b", "a"]"#)] {
+      try makeIndex(reading, columns, "v")
+      let answer = try reading.post(
+        "_find",
+        #"{"selector": {"a": {"$gte": 0}, "b": {"$gte": 0}}, "fields": ["a", "b"], "sort": \#(columns)}"#
+      ).json()
+      let found = answer["docs"].array ?? []
+      expect(found.count == 20 && found.allSatisfy { ($0["a"].int ?? 0) + ($0["b"].int ?? 0) == 100 })
+      let sorted = found.compactMap { $0[first].int }
+      expect(sorted, equals: sorted.sorted(), "\(first)")
+    }
+    try expect(reading.database.check(deep: true), equals: [])
+  }
+
   private func ids(_ answer: JSONValue) -> [String] {
     answer["docs"].array?.compactMap { $0["_id"].string } ?? []
   }
