@@ -113,12 +113,64 @@ import Touchstone
     }
   }
 
+  @Test(
+    "an index that changes after the plan gives all documents, and one that changes between slices no others",
+    arguments: someEngines)
+  func changedIndex(_ engine: EngineName) throws {
+    let databases = TestDatabases()
+    let database = try databases.open(engine)
+    let count = 200
+    let text = String(repeating: "t", count: 3_000)
+    try database.inBatch {
+      for number in 0..<count {
+        try database.save(
+          "d\(1_000 + number)",
+          ["a": .int(Int64(number)), "b": .int(Int64(count - number)), "text": .string(text)])
+      }
+    }
+    let all = (0..<count).map { "d\(1_000 + $0)" }
+    func makeIndex(_ fields: [String]) throws {
+      try database.save("_design/p", ["language": "query", "views": ["v": view(fields)]])
+    }
+    func plan() throws -> MangoPlan {
+      var query = MangoQuery()
+      query.selector = try MangoSelector(
+        OrderedJSON(parsing: Array(#"{"a": {"$gte": 0}, "b": {"$gte": 0}}"#.utf8)))
+      query.limit = .max
+      return try MangoPlan(query, database.mangoIndexes())
+    }
+    // Documents without `c` aren't in the second one.
+    for changed in [["b", "a"], ["a", "b", "c"], nil] {
+      func change() throws {
+        if let changed { try makeIndex(changed) } else { try database.delete("_design/p") }
+      }
+      try makeIndex(["a", "b"])
+      let planned = try plan()
+      expect(planned.index?.isOfAllDocuments == false)
+      try change()
+      try expect(ids(database, planned).sorted(), equals: all, "\(engine), \(changed ?? [])")
+
+      try makeIndex(["a", "b"])
+      let reader = try database.mangoReader(plan())
+      try reader.read()
+      expect(!reader.isDone)
+      let first = reader.text.withBytes { Array($0) }
+      try change()
+      _ = try ids(database, plan())
+      do {
+        try expect(ids(reader, after: first).sorted(), equals: all, "\(engine), \(changed ?? [])")
+        expect(changed != ["b", "a"], "the rows are others")
+      } catch let error as ViewError { expect(error.code, equals: .busy) }
+    }
+  }
+
   private func ids(_ database: Database, _ plan: MangoPlan) throws -> [String] {
     try ids(database.mangoReader(plan))
   }
 
-  private func ids(_ reader: MangoReader) throws -> [String] {
-    var text = Array("[".utf8)
+  /// The IDs of what is still to be read, behind the text that was.
+  private func ids(_ reader: MangoReader, after read: [UInt8] = []) throws -> [String] {
+    var text = Array("[".utf8) + read
     repeat {
       try reader.read()
       text += reader.text.withBytes { Array($0) }

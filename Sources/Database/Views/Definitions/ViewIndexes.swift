@@ -248,15 +248,12 @@ package final class ViewIndexes: Sendable {
     return design
   }
 
-  /// Whether the rows of a view of a design document are as new as a snapshot. False may also mean that this isn't known.
-  func isFresh(_ name: String, _ record: ViewRecord, in snapshot: DocumentSnapshot) throws -> Bool {
-    guard let design = try compiledDesign(ofView: name, in: snapshot),
-      let member = design.members.first(where: { $0.name.hasSameBytes(as: name) })
-    else { return false }
-    return try record.isFresh(member, in: snapshot)
+  /// The function of a view as a snapshot has it; nil also if it isn't compiled yet.
+  func compiledMember(_ name: String, in snapshot: DocumentSnapshot) throws -> GroupMember? {
+    try compiledDesign(ofView: name, in: snapshot)?.members.first { $0.name.hasSameBytes(as: name) }
   }
 
-  /// The same of the rows of all views of its design document.
+  /// Whether the rows of all views of a view's design document are as new as the database. False may also mean that this isn't known.
   private func isGroupFresh(_ name: String) throws -> Bool {
     try store.read { snapshot in
       guard let design = try compiledDesign(ofView: name, in: snapshot), design.reduce(of: name) != nil

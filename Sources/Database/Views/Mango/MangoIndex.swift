@@ -1,3 +1,4 @@
+import Documents
 import Fleece
 
 // An index of `_find` is a view of a design document whose language is "query":
@@ -28,6 +29,8 @@ package struct MangoIndex: Sendable {
   package let filter: OrderedJSON?
   /// Whether only queries of one partition may use it. Others may be used only by those of the whole database.
   package private(set) var isPartitioned = false
+  /// The revision of its design document, if it was read from the database.
+  var revisionID: RevisionID?
 
   /// The list of all documents, in the order of their IDs' bytes.
   package static func allDocuments() throws -> MangoIndex {

@@ -13,8 +13,13 @@ package final class MangoReader {
   private static let sliceSteps = 20_000
   /// After so many documents it is decided how the others are read.
   private static let probedDocuments = 1_000
+  /// How often a plan is made while others change the index.
+  private static let mostPlans = 10
+  /// How often the rows are updated while others change the documents or the index.
+  private static let mostUpdates = 10
 
-  package let plan: MangoPlan
+  /// It is made again if the design document of its index changes before the first row is read.
+  @exclusivity(unchecked) package private(set) var plan: MangoPlan
   let indexes: ViewIndexes
   private let matcher: MangoMatcher
   private let fields: [MangoField]?
@@ -49,6 +54,8 @@ package final class MangoReader {
   /// The last row that was looked at: its key in the rows, or the ID.
   private var last: [UInt8]?
   private var lastResult: MangoBookmark?
+  /// The map function of the rows that are read; nil before the first slice.
+  private var rowsVersion: [UInt8]?
   /// What a scan in the engine's own order has found and isn't in an answer yet.
   private var found: FoundIDs?
   /// Whether it is known that the engine's own order is about that of the IDs.
@@ -74,12 +81,16 @@ package final class MangoReader {
   /// Reads the next slice: `text` has its documents afterwards.
   package func read() throws {
     text.removeAll()
-    guard !plan.isEmpty, plan.query.limit > results, let index = plan.index else {
-      isDone = true
-      return
-    }
     steps = 0
-    if index.isOfAllDocuments { try around { try readAllDocuments() } } else { try readRows(index) }
+    for _ in 0..<Self.mostPlans {
+      guard !plan.isEmpty, plan.query.limit > results, let index = plan.index else { return isDone = true }
+      if index.isOfAllDocuments { return try around { try readAllDocuments() } }
+      if try readRows(index) { return }
+      // The rest would be of other rows.
+      guard rowsVersion == nil else { break }
+      try around { plan = try indexes.mangoPlan(plan.query, explains: false) }
+    }
+    throw ViewError(.busy, "the index of the query has changed while its rows were read")
   }
 
   /// Whether a scan goes on after a row. Everything was read if it comes to its own end, or if there are enough results.
@@ -267,30 +278,66 @@ package final class MangoReader {
 
   // MARK: Rows of an index
 
-  private func readRows(_ index: MangoIndex) throws {
+  /// What a snapshot has of the rows that a plan is about.
+  private enum Rows {
+    /// They were read.
+    case read
+    /// They have to be updated first.
+    case old
+    /// They are of another index of that name, or of none.
+    case others
+  }
+
+  /// Reads the next rows. Returns false if there are no more rows of this index as it was when the plan was made, or when the first
+  /// slice was read.
+  private func readRows(_ index: MangoIndex) throws -> Bool {
     let name = ViewName.joined(index.design, index.name)
-    let query = plan.query
-    let updates = query.updates && !query.allowsStale && last == nil
-    var attempts = 0
-    while true {
-      // Rows that are new enough are read at once. After an update, any of the same map function are.
-      let version = updates && attempts == 0 ? nil : try indexes.mapVersion(of: name)
-      var isRead = false
-      try around {
-        try indexes.store.read { snapshot in
-          guard let reader = try ViewReader(rowsOf: name, in: indexes, nil, snapshot),
-            try version.map({ reader.record.mapVersion == $0 })
-              ?? indexes.isFresh(name, reader.record, in: snapshot)
-          else { return }
-          isRead = true
-          try readRows(reader, index, snapshot)
+    let updates = plan.query.updates && !plan.query.allowsStale
+    do {
+      if !updates { try around { try indexes.compile(viewNamed: name) } }
+      for attempt in 0...Self.mostUpdates {
+        var rows = Rows.old
+        try around {
+          try indexes.store.read {
+            rows = try readRows(of: name, index, isUpdated: attempt > 0 || !updates, $0)
+          }
+        }
+        switch rows {
+        case .read: return true
+        case .others: return false
+        case .old:
+          // A view that was never updated has no rows for those who don't update it.
+          guard updates else {
+            isDone = true
+            return true
+          }
+          try around { try indexes.update(name, isWanted: isWanted) }
         }
       }
-      if isRead { return }
-      guard updates, attempts <= 10 else { return isDone = true }
-      attempts += 1
-      try around { try indexes.update(name, isWanted: isWanted) }
+    } catch let error as ViewError where error.code == .notFound { return false }
+    return false
+  }
+
+  /// Reads rows that are new enough; if `isUpdated`, any of the index's map function.
+  private func readRows(
+    of name: String, _ index: MangoIndex, isUpdated: Bool, _ snapshot: DocumentSnapshot
+  ) throws -> Rows {
+    if let rowsVersion {
+      guard let reader = try ViewReader(rowsOf: name, in: indexes, nil, snapshot),
+        reader.record.mapVersion == rowsVersion
+      else { return .others }
+      try readRows(reader, index, snapshot)
+      return .read
     }
+    guard try indexes.hasDesign(index, in: snapshot) else { return .others }
+    guard let member = try indexes.compiledMember(name, in: snapshot),
+      let reader = try ViewReader(rowsOf: name, in: indexes, nil, snapshot),
+      try reader.record.isFresh(member, in: snapshot)
+        || isUpdated && reader.record.mapVersion == member.mapVersion
+    else { return .old }
+    rowsVersion = reader.record.mapVersion
+    try readRows(reader, index, snapshot)
+    return .read
   }
 
   private func readRows(_ reader: ViewReader, _ index: MangoIndex, _ snapshot: DocumentSnapshot) throws {
@@ -457,6 +504,10 @@ extension ViewIndexes {
         now.indexes += MangoIndex.all(
           designID: DesignDocument.idPrefix + name, body, inPartitionedDatabase: isPartitioned)
       }
+      let revisions = Dictionary(now.designs.map { ($0.id, $0.revisionID) }) { first, _ in first }
+      for (place, index) in now.indexes.enumerated() {
+        now.indexes[place].revisionID = index.designID.flatMap { revisions[ByteString($0)] }
+      }
       let read = now
       mangoIndexes.withLock { $0 = read }
       return read.indexes
@@ -473,8 +524,12 @@ extension ViewIndexes {
       explains: explains)
   }
 
-  /// What names the map function of a view as it is now.
-  fileprivate func mapVersion(of name: String) throws -> [UInt8] {
-    try group(of: name).members.first { $0.name.hasSameBytes(as: name) }?.mapVersion ?? []
+  /// Compiles the functions of a view's design document, if they aren't. Throws `notFound` if there is no such view.
+  fileprivate func compile(viewNamed name: String) throws { _ = try group(of: name) }
+
+  /// Whether the design document of an index is the same in a snapshot as when the index was read.
+  fileprivate func hasDesign(_ index: MangoIndex, in snapshot: DocumentSnapshot) throws -> Bool {
+    guard let revisionID = index.revisionID, let id = index.designID else { return false }
+    return try snapshot.withDocument(Array(id.utf8).span.bytes) { try $0.revisionID() == revisionID } ?? false
   }
 }
