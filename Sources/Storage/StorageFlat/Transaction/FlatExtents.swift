@@ -23,17 +23,17 @@ struct FlatExtents {
 
   private var extents: [Extent] = []
   private var places: [Int: Int] = [:]
+  /// The places of keyspaces that were forgotten.
+  private var free: [Int] = []
   /// The keyspace that was asked for last. Most calls are about one that was just written to.
   private var lastNumber = -1
   private var lastPlace = 0
 
   private mutating func place(of number: Int) -> Int {
     if number == lastNumber { return lastPlace }
-    let place = places[number] ?? extents.count
-    if place == extents.count {
-      extents.append(Extent())
-      places[number] = place
-    }
+    let place = places[number] ?? free.popLast() ?? extents.count
+    if place == extents.count { extents.append(Extent()) }
+    places[number] = place
     (lastNumber, lastPlace) = (number, place)
     return place
   }
@@ -102,5 +102,10 @@ struct FlatExtents {
   mutating func noteDeletions(in number: Int) { extents[place(of: number)].isBoundThere = false }
 
   /// Forgets what is known of a keyspace.
-  mutating func forget(_ number: Int) { extents[place(of: number)] = Extent() }
+  mutating func forget(_ number: Int) {
+    guard let place = places.removeValue(forKey: number) else { return }
+    extents[place] = Extent()
+    free.append(place)
+    lastNumber = -1
+  }
 }
