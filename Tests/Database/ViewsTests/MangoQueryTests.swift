@@ -71,6 +71,65 @@ import Touchstone
     expect(indexed > 50 && found > 500, "\(indexed) by an index, \(found) found")
   }
 
+  @Test("rows of an index alone answer as the documents do, page by page", arguments: someEngines)
+  func covered(_ engine: EngineName) throws {
+    let databases = TestDatabases()
+    let database = try databases.open(engine)
+    var random = SeededGenerator(seed: testSeed)
+    let values: [JSONValue] = [
+      .null, true, 0, 2, 2.5, 1e300, "", "2", "\"\\\u{1}é", ["x", .null],
+      ["z": 1, "b": ["y": 2, "a": 3], "aa": 4],
+    ]
+    try database.inBatch {
+      for number in 0..<200 {
+        var body = JSONObject()
+        for name in ["a", "b", "c"] where Int.random(in: 0..<6, using: &random) > 0 {
+          body[name] = values.randomElement(using: &random)
+        }
+        try database.save("d\(1_000 + number)\(number % 3 == 0 ? "\"é" : "")", .value(.object(body)))
+      }
+    }
+    let indexes = [["a"], ["b", "a"], ["a", "b", "c"], ["c", "_id"], ["_id", "b"]]
+    for (number, fields) in indexes.enumerated() {
+      try database.save("_design/i\(number)", ["language": "query", "views": ["v": view(fields)]])
+    }
+    let conditions = [
+      #"{"$gt": null}"#, #"{"$gte": null}"#, #"{"$lt": "x"}"#, #"{"$in": [2, ["x", null], true]}"#,
+      #"{"$type": "object"}"#,
+    ]
+    var (covered, found) = (0, 0)
+    for step in 0..<(isLong ? 1_000 : 100) {
+      let index = indexes[Int.random(in: 0..<indexes.count, using: &random)]
+      var parts = index.map { "{\"\($0)\": \(conditions.randomElement(using: &random) ?? "{}")}" }
+      if Bool.random(using: &random) { parts.append(#"{"_id": {"$regex": "[02468]"}}"#) }
+      let selector = "{\"$and\": [\(parts.joined(separator: ", "))]}"
+      var query = MangoQuery()
+      query.selector = try MangoSelector(OrderedJSON(parsing: Array(selector.utf8)))
+      query.limit = .max
+      query.fields = (index + ["_id"]).filter { _ in Int.random(in: 0..<3, using: &random) > 0 }.shuffled(
+        using: &random)
+      let context = "TOUCHSTONE_SEED=\(testSeed), \(engine), step \(step): \(selector), \(query.fields ?? [])"
+      let plan = try MangoPlan(query, database.mangoIndexes())
+      guard plan.isCovered else { continue }
+      covered += 1
+      let all = try documents(database.mangoReader(plan))
+      let wanted = try documents(database.mangoReader(MangoPlan(query, [MangoIndex.allDocuments()])))
+      expect(all.sorted(), equals: wanted.sorted(), "\(context)")
+      found += all.count
+      var paged: [String] = []
+      query.limit = Int.random(in: 10...40, using: &random)
+      repeat {
+        let reader = try database.mangoReader(MangoPlan(query, database.mangoIndexes()))
+        let page = try documents(reader)
+        expect(reader.documentsExamined, equals: 0)
+        paged += page
+        query.bookmark = page.isEmpty ? nil : try MangoBookmark(reader.bookmark)
+      } while query.bookmark != nil
+      expect(paged, equals: all, "\(context)")
+    }
+    expect(covered > 50 && found > 500, "\(covered) by an index alone, \(found) found")
+  }
+
   @Test("the next documents are found among many, in whatever order they are stored", arguments: someEngines)
   func many(_ engine: EngineName) throws {
     let databases = TestDatabases()
@@ -162,6 +221,22 @@ import Touchstone
         expect(changed != ["b", "a"], "the rows are others")
       } catch let error as ViewError { expect(error.code, equals: .busy) }
     }
+  }
+
+  /// The text of each document that is read.
+  private func documents(_ reader: MangoReader) throws -> [String] {
+    var text = ""
+    repeat {
+      try reader.read()
+      text += reader.text.withBytes { String(decoding: $0, as: UTF8.self) }
+    } while !reader.isDone
+    return text.utf8.split(separator: UInt8(ascii: "\n")).map { line in
+      var line = Array(line)
+      while let last = line.last, last == UInt8(ascii: ",") || last == UInt8(ascii: "\r") {
+        line.removeLast()
+      }
+      return String(decoding: line, as: UTF8.self)
+    }.filter { !$0.isEmpty }
   }
 
   private func ids(_ database: Database, _ plan: MangoPlan) throws -> [String] {

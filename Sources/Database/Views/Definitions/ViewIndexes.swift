@@ -159,8 +159,7 @@ package final class ViewIndexes: Sendable {
   }
 
   private func isCurrent(_ design: DesignDocument, in snapshot: DocumentSnapshot) throws -> Bool {
-    let id = Array((DesignDocument.idPrefix + design.name).utf8)
-    return try snapshot.withDocument(id.span.bytes) { try $0.revisionID() == design.revisionID } ?? false
+    try snapshot.hasDesign(DesignDocument.idPrefix + design.name, at: design.revisionID)
   }
 
   /// Adds a design document that isn't stored. Its views have rows in the database until `removeTemporaryDesign`.
@@ -240,17 +239,12 @@ package final class ViewIndexes: Sendable {
   // MARK: Updating
 
   /// The stored design document of a view, if its functions were compiled before and it is still the same in a snapshot.
-  private func compiledDesign(ofView name: String, in snapshot: DocumentSnapshot) throws -> DesignDocument? {
+  func compiledDesign(ofView name: String, in snapshot: DocumentSnapshot) throws -> DesignDocument? {
     guard known(name)?.definition == nil, let parts = ViewName.parts(of: name),
       temporaryDesigns(parts.design) == nil,
       let design = designs.withLock({ $0[ByteString(parts.design)] }), try isCurrent(design, in: snapshot)
     else { return nil }
     return design
-  }
-
-  /// The function of a view as a snapshot has it; nil also if it isn't compiled yet.
-  func compiledMember(_ name: String, in snapshot: DocumentSnapshot) throws -> GroupMember? {
-    try compiledDesign(ofView: name, in: snapshot)?.members.first { $0.name.hasSameBytes(as: name) }
   }
 
   /// Whether the rows of all views of a view's design document are as new as the database. False may also mean that this isn't known.

@@ -51,7 +51,8 @@ package final class MangoMatcher {
     return matches(id: id, body, sharedKeys)
   }
 
-  private func matches(id: UnsafeRawBufferPointer?, _ body: UnsafeValue, _ sharedKeys: SharedKeys) -> Bool {
+  /// Whether a document passes whose ID isn't in the body; nil: it has none. For selectors that ask for nothing else that isn't there.
+  func matches(id: UnsafeRawBufferPointer?, _ body: UnsafeValue, _ sharedKeys: SharedKeys) -> Bool {
     if sharedKeys !== run.sharedKeys {
       run.sharedKeys = sharedKeys
       root.resolve(sharedKeys)

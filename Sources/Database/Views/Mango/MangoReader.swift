@@ -53,7 +53,9 @@ package final class MangoReader {
   @exclusivity(unchecked) private var skip: Int
   /// The last row that was looked at: its key in the rows, or the ID.
   private var last: [UInt8]?
-  private var lastResult: MangoBookmark?
+  /// The last result's ID, and the JSON of its key in the index, which is empty without an index.
+  private var lastID: [UInt8] = []
+  private var lastKey: [UInt8] = []
   /// The map function of the rows that are read; nil before the first slice.
   private var rowsVersion: [UInt8]?
   /// What a scan in the engine's own order has found and isn't in an answer yet.
@@ -76,7 +78,11 @@ package final class MangoReader {
   }
 
   /// Where the next answer may go on. CouchDB has the word "nil" for none.
-  package var bookmark: String { lastResult?.text ?? plan.query.bookmarkText ?? "nil" }
+  package var bookmark: String {
+    guard results > 0 else { return plan.query.bookmarkText ?? "nil" }
+    let id = String(decoding: lastID, as: UTF8.self)
+    return MangoBookmark(key: lastKey.isEmpty ? Array(id.jsonText.utf8) : lastKey, id: id).text
+  }
 
   /// Reads the next slice: `text` has its documents afterwards.
   package func read() throws {
@@ -139,7 +145,7 @@ package final class MangoReader {
       guard !Self.isDesign(document) else { return true }
       keysExamined += 1
       documentsExamined += 1
-      if try matches(document, keys, writer) { try accept(document, keys, writer, key: nil) }
+      if try matches(document, keys, writer) { try accept(document, keys, writer) }
       let goesOn = continueScan()
       if !goesOn { last = [UInt8](copying: document.idBytes) }
       return goesOn
@@ -268,7 +274,7 @@ package final class MangoReader {
       last = id
       steps += 1
       _ = try snapshot.withDocument(id.span.bytes) { document in
-        if try matches(document, keys, writer) { try accept(document, keys, writer, key: nil) }
+        if try matches(document, keys, writer) { try accept(document, keys, writer) }
       }
       guard continueScan() else { return }
     }
@@ -329,8 +335,11 @@ package final class MangoReader {
       try readRows(reader, index, snapshot)
       return .read
     }
-    guard try indexes.hasDesign(index, in: snapshot) else { return .others }
-    guard let member = try indexes.compiledMember(name, in: snapshot),
+    guard let design = try indexes.compiledDesign(ofView: name, in: snapshot) else {
+      return try indexes.hasDesign(index, in: snapshot) ? .old : .others
+    }
+    guard design.revisionID == index.revisionID else { return .others }
+    guard let member = design.members.first(where: { $0.name.hasSameBytes(as: name) }),
       let reader = try ViewReader(rowsOf: name, in: indexes, nil, snapshot),
       try reader.record.isFresh(member, in: snapshot)
         || isUpdated && reader.record.mapVersion == member.mapVersion
@@ -344,24 +353,33 @@ package final class MangoReader {
     let writer = try writer(snapshot)
     let keys = try snapshot.sharedKeys
     let isCovered = plan.isCovered
+    let covered = isCovered ? coveredRows(index) : nil
+    var id: [UInt8] = []
     isDone = true
     try reader.forEachRow(try selection(), after: last) { row in
-      last = [UInt8](copying: row.rowKey)
       steps += 1
-      if let documentPrefix, !row.isOfDocument(documentPrefix) { return continueScan() }
-      keysExamined += 1
-      if isCovered {
-        take(try covered(row, index), row)
-      } else {
-        var id: [UInt8] = []
-        StoredRow.unescape(row.escapedID, into: &id)
-        let key = [UInt8](copying: row.keyJSON)
-        _ = try snapshot.withDocument(id.span.bytes) { document in
-          documentsExamined += 1
-          if try matches(document, keys, writer) { try accept(document, keys, writer, key: key) }
+      id.removeAll(keepingCapacity: true)
+      StoredRow.unescape(row.escapedID, into: &id)
+      if documentPrefix.map({ id.starts(with: $0) }) ?? true {
+        keysExamined += 1
+        if let covered {
+          if try covered.passes(key: row.keyJSON, id: id), wants(id.span.bytes, key: row.keyJSON) {
+            begin()
+            try covered.append(id: id, to: &text)
+          }
+        } else if isCovered {
+          let value = try Self.value(of: row, index)
+          if matcher.matches(value), wants(id.span.bytes, key: row.keyJSON) { append(value) }
+        } else {
+          _ = try snapshot.withDocument(id.span.bytes) { document in
+            documentsExamined += 1
+            if try matches(document, keys, writer) { try accept(document, keys, writer, key: row.keyJSON) }
+          }
         }
       }
-      return continueScan()
+      let goesOn = continueScan()
+      if !goesOn { last = [UInt8](copying: row.rowKey) }
+      return goesOn
     }
   }
 
@@ -381,25 +399,20 @@ package final class MangoReader {
     return selection
   }
 
-  /// What a row says of its document.
-  private func covered(_ row: StoredRow, _ index: MangoIndex) throws -> JSONValue {
-    let key = try row.keyJSON.withUnsafeBytes { try JSONValue(json: $0) }
-    let values = zip(index.columns, key.array ?? [])
-    guard index.columns.allSatisfy({ $0.field.parts.count == 1 }) else {
-      var object: OrderedJSON = ["_id": .scalar(.string(row.documentID))]
-      for (column, value) in values { column.field.set(value, in: &object) }
-      return object.value
+  /// Nil if a column or a field is a path.
+  private func coveredRows(_ index: MangoIndex) -> CoveredRows? {
+    guard hasPlainFields, let fields, index.columns.allSatisfy({ $0.field.parts.count == 1 }) else {
+      return nil
     }
-    var members = [("_id", JSONValue.string(row.documentID))]
-    for (column, value) in values where !column.field.isID { members.append((column.field.parts[0], value)) }
-    return .object(JSONObject(members))
+    return CoveredRows(index, plan.query.selector, fields: fields.map { $0.parts[0] }, matcher)
   }
 
-  private func take(_ value: JSONValue, _ row: StoredRow) {
-    guard matcher.matches(value) else { return }
-    guard skip == 0 else { return skip -= 1 }
-    lastResult = MangoBookmark(key: [UInt8](copying: row.keyJSON), id: row.documentID)
-    append(value)
+  /// What a row of an index with paths says of its document.
+  private static func value(of row: StoredRow, _ index: MangoIndex) throws -> JSONValue {
+    let key = try row.keyJSON.withUnsafeBytes { try JSONValue(json: $0) }
+    var object: OrderedJSON = ["_id": .scalar(.string(row.documentID))]
+    for (column, value) in zip(index.columns, key.array ?? []) { column.field.set(value, in: &object) }
+    return object.value
   }
 
   // MARK: Documents
@@ -419,13 +432,26 @@ package final class MangoReader {
     return matcher.matches(try value(of: document, selectorNames, sharedKeys, writer))
   }
 
-  /// Takes a document that passes. `key` is the JSON of its key in the index; nil for its ID.
+  /// Whether a document that passes belongs into the answer. Then it is the last result. `key` is the JSON of its key in the index; it is
+  /// empty without an index.
+  private func wants(_ id: RawSpan, key: RawSpan) -> Bool {
+    guard skip == 0 else {
+      skip -= 1
+      return false
+    }
+    lastID.removeAll(keepingCapacity: true)
+    id.withUnsafeBytes { lastID.append(contentsOf: $0) }
+    lastKey.removeAll(keepingCapacity: true)
+    key.withUnsafeBytes { lastKey.append(contentsOf: $0) }
+    return true
+  }
+
+  /// Takes a document that passes.
   private func accept(
-    _ document: DocumentView, _ sharedKeys: SharedKeys, _ writer: CouchDBDocumentWriter, key: [UInt8]?
+    _ document: DocumentView, _ sharedKeys: SharedKeys, _ writer: CouchDBDocumentWriter,
+    key: RawSpan = RawSpan()
   ) throws {
-    guard skip == 0 else { return skip -= 1 }
-    let id = document.id
-    lastResult = MangoBookmark(key: key ?? OrderedJSON.scalar(.string(id)).jsonText, id: id)
+    guard wants(document.idBytes, key: key) else { return }
     guard fields == nil else { return append(try value(of: document, fieldNames, sharedKeys, writer)) }
     begin()
     try writer.append(document, to: &text)
@@ -467,69 +493,5 @@ package final class MangoReader {
     let separator: StaticString = results > 0 ? ",\r\n" : "\r\n"
     separator.withUTF8Buffer { text.append(json: UnsafeRawBufferPointer($0)) }
     results += 1
-  }
-}
-
-/// The indexes of `_find`, and what they were read from.
-struct KnownMangoIndexes: Sendable {
-  /// The design documents, ordered by ID.
-  var designs: [(id: ByteString, revisionID: RevisionID)] = []
-  var isPartitioned: Bool
-  var indexes: [MangoIndex] = []
-
-  /// Reads the revisions of the design documents, without the indexes.
-  init(_ snapshot: DocumentSnapshot, isPartitioned: Bool) throws {
-    self.isPartitioned = isPartitioned
-    try snapshot.forEachDocument(in: .prefix(DocumentID.designPrefix), order: .ascending) { document in
-      designs.append((ByteString([UInt8](copying: document.idBytes)), try document.revisionID()))
-      return true
-    }
-  }
-
-  func isSame(_ other: KnownMangoIndexes) -> Bool {
-    isPartitioned == other.isPartitioned && designs.count == other.designs.count
-      && zip(designs, other.designs).allSatisfy { $0.id == $1.id && $0.revisionID == $1.revisionID }
-  }
-}
-
-extension ViewIndexes {
-  /// The indexes of `_find`, with the list of all documents. Who knows whether the database has partitions says so: that saves a read.
-  package func mangoIndexes(inPartitionedDatabase: Bool? = nil) throws -> [MangoIndex] {
-    let isPartitioned = try inPartitionedDatabase ?? store.isPartitioned()
-    return try store.read { snapshot in
-      var now = try KnownMangoIndexes(snapshot, isPartitioned: isPartitioned)
-      if let known = mangoIndexes.withLock({ $0 }), known.isSame(now) { return known.indexes }
-      now.indexes = [try MangoIndex.allDocuments()]
-      try snapshot.forEachDesign { name, body in
-        now.indexes += MangoIndex.all(
-          designID: DesignDocument.idPrefix + name, body, inPartitionedDatabase: isPartitioned)
-      }
-      let revisions = Dictionary(now.designs.map { ($0.id, $0.revisionID) }) { first, _ in first }
-      for (place, index) in now.indexes.enumerated() {
-        now.indexes[place].revisionID = index.designID.flatMap { revisions[ByteString($0)] }
-      }
-      let read = now
-      mangoIndexes.withLock { $0 = read }
-      return read.indexes
-    }
-  }
-
-  /// How a query finds its documents. Throws CouchDB's errors if it can't; with `explains`, that is a plan, too.
-  package func mangoPlan(
-    _ query: MangoQuery, inPartitionedDatabase: Bool? = nil, explains: Bool
-  ) throws -> MangoPlan {
-    let isPartitioned = try inPartitionedDatabase ?? store.isPartitioned()
-    return try MangoPlan(
-      query, mangoIndexes(inPartitionedDatabase: isPartitioned), inPartitionedDatabase: isPartitioned,
-      explains: explains)
-  }
-
-  /// Compiles the functions of a view's design document, if they aren't. Throws `notFound` if there is no such view.
-  fileprivate func compile(viewNamed name: String) throws { _ = try group(of: name) }
-
-  /// Whether the design document of an index is the same in a snapshot as when the index was read.
-  fileprivate func hasDesign(_ index: MangoIndex, in snapshot: DocumentSnapshot) throws -> Bool {
-    guard let revisionID = index.revisionID, let id = index.designID else { return false }
-    return try snapshot.withDocument(Array(id.utf8).span.bytes) { try $0.revisionID() == revisionID } ?? false
   }
 }
