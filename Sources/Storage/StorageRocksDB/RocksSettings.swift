@@ -9,7 +9,7 @@ struct RocksSettings {
   let synchronous: Bool
   let writesLog: Bool
 
-  enum Compression: String {
+  enum Compression: String, CaseIterable {
     case none, lz4, zstd
 
     var code: Int32 {
@@ -24,7 +24,7 @@ struct RocksSettings {
   static let blockBytes = 4_096
   static let bitsPerKey = 10.0
   static let backgroundJobs: Int32 = 2
-  /// The environment variable that chooses the compression of new files.
+  /// The environment variable that chooses the compression of new files where an open doesn't.
   static let compressionVariable = "TOUCHSTONE_ROCKSDB_COMPRESSION"
 
   init(_ options: EngineOptions) throws {
@@ -33,7 +33,8 @@ struct RocksSettings {
     blockCacheBytes = max(256 << 10, options.cacheBytes / 2)
     synchronous = options.durability == .full && !options.isBulkLoad
     writesLog = !options.isBulkLoad
-    let name = EnvironmentVariable.value(Self.compressionVariable) ?? Compression.lz4.rawValue
+    let name =
+      options.compression ?? EnvironmentVariable.value(Self.compressionVariable) ?? Compression.lz4.rawValue
     guard let compression = Compression(rawValue: name) else {
       throw StorageError(
         .invalidArgument, "\(Self.compressionVariable) is \"\(name)\"; it can be none, lz4 or zstd")

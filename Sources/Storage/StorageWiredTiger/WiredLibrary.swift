@@ -13,7 +13,7 @@ import StorageFlat
 /// the bytes of commits that aren't in `sessions`, only in the write transaction.
 final class WiredLibrary: FlatLibrary, @unchecked Sendable {
   let messages: WiredMessages
-  let wired: WiredSettings
+  private(set) var wired: WiredSettings
   /// The open directory, for `WiredLog`.
   private let folder: Int32
   private let isReadOnly: Bool
@@ -91,17 +91,27 @@ final class WiredLibrary: FlatLibrary, @unchecked Sendable {
       }
     }
     guard let result, result == 0, let opened else {
-      throw messages.error(result ?? ENOMEM, "can't open the database", isOpening: true)
+      let error = messages.error(result ?? ENOMEM, "can't open the database", isOpening: true)
+      guard let name = wired.extensionName, error.engineMessage?.contains(name) ?? false else { throw error }
+      throw StorageError(
+        .unsupported, "the compression \(wired.compression) needs WiredTiger's library \(name)",
+        path: messages.path,
+        engineCode: error.engineCode, engineMessage: error.engineMessage)
     }
     connection = opened
-    guard !isReadOnly else { return }
     do {
-      let session = try WiredSession(opened, messages, writes: true)
-      try session.create(wired.tableSettings)
+      let session = try WiredSession(opened, messages, writes: !isReadOnly)
+      if !isReadOnly { try session.create(wired.tableSettings) }
+      try session.openTable()
       giveBack(session)
     } catch {
       closeConnection()
-      throw error
+      // The table has the compression with which it was made, and tells only in this way which.
+      let said = (error as? StorageError)?.engineMessage ?? ""
+      let other = WiredSettings.compressions.first { said.contains("unknown compressor '\($0)'") }
+      guard let other, wired.compression != other else { throw error }
+      wired.compression = other
+      try open()
     }
   }
 

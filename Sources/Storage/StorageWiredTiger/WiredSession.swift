@@ -45,6 +45,9 @@ final class WiredSession {
       session.pointee.create(session, WiredSettings.table, settings), "can't make the table")
   }
 
+  /// Opens the table, for the cursors that come.
+  func openTable() throws { giveBack(try cursor()) }
+
   /// Removes the table. No session has a cursor. Returns false if a thread of WiredTiger's is looking at it.
   func drop() throws -> Bool {
     let result = session.pointee.drop(session, WiredSettings.table, nil)

@@ -9,7 +9,8 @@ struct WiredSettings {
   static let minimumCacheBytes = 16 << 20
   /// How long a read waits for room in the cache, in milliseconds.
   static let cacheWait = 10_000
-  /// The environment variable that chooses the compression of new tables.
+  static let compressions = ["none", "snappy", "zlib"]
+  /// The environment variable that chooses the compression of new tables where an open doesn't.
   static let compressionVariable = "TOUCHSTONE_WIREDTIGER_COMPRESSION"
 
   static let table = "table:entries"
@@ -20,7 +21,8 @@ struct WiredSettings {
   let checkpointLogBytes: Int
   let isBulkLoad: Bool
   let sync: String
-  let compression: String
+  /// Of the table, if it is there, and otherwise of a new one.
+  var compression: String
 
   init(_ options: EngineOptions) throws {
     cacheBytes = max(Self.minimumCacheBytes, options.cacheBytes)
@@ -30,13 +32,16 @@ struct WiredSettings {
       options.isBulkLoad
       ? "(enabled=false)"
       : "(enabled=true,method=\(options.durability == .full ? "fsync" : "none"))"
-    compression = EnvironmentVariable.value(Self.compressionVariable) ?? "none"
-    guard ["none", "snappy", "zlib"].contains(compression) else {
+    compression = options.compression ?? EnvironmentVariable.value(Self.compressionVariable) ?? "none"
+    guard Self.compressions.contains(compression) else {
       throw StorageError(
         .invalidArgument,
         "\(Self.compressionVariable) is \"\(compression)\"; it can be none, snappy or zlib")
     }
   }
+
+  /// The file of the library that compresses; nil if nothing does.
+  var extensionName: String? { compression == "none" ? nil : "libwiredtiger_\(compression).so" }
 
   var logFileBytes: Int { checkpointLogBytes / 2 }
 
@@ -58,7 +63,7 @@ struct WiredSettings {
       // A new log file would otherwise take its whole size at once.
       ("file_extend", "(log=\(logExtensionBytes))"), ("checkpoint", "(log_size=\(checkpointLogBytes))"),
       ("statistics", "(fast)"), ("mmap", "false"), ("config_base", "false"),
-    ] + (compression == "none" ? [] : [("extensions", "[libwiredtiger_\(compression).so]")])
+    ] + (extensionName.map { [("extensions", "[\($0)]")] } ?? [])
   }
 
   /// Small pages: a document is read without thirty others.

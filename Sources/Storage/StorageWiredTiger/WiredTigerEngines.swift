@@ -7,6 +7,6 @@ public enum WiredTigerEngines {
   /// WiredTiger, the engine of MongoDB: a B+ tree with a cache and a log. One process at a time.
   public static let wiredtiger = FlatEngine.Kind(
     name: "wiredtiger", fileExtension: "wiredtiger", maximumReaders: WiredSettings.maximumReaders,
-    sharesReading: false
+    sharesReading: false, compressions: WiredSettings.compressions
   ) { try WiredLibrary($0, $1) }.type
 }

@@ -44,6 +44,18 @@ extension ConformanceSuite {
       try expect(engine.library.contains { $0.isNumber }, "“\(engine.library)” names no version")
     },
 
+    Behaviour("a compression that the engine doesn't have is refused") { suite in
+      var options = suite.options()
+      options.compression = "brotli"
+      try expectError(.invalidArgument, from: "an unknown compression") {
+        _ = try suite.open(suite.path("none"), options)
+      }
+      for compression in suite.subject.engine.compressions {
+        options.compression = compression
+        try suite.withEngine(compression, options) { _ = try suite.fill($0) }
+      }
+    },
+
     Behaviour("opening finds, makes, or refuses, as it is told") { suite in
       try expectError(.notFound, from: "openExisting without a file") {
         _ = try suite.open(suite.path("none"), suite.options(creation: .openExisting))

@@ -67,6 +67,61 @@ struct FlatEngineTests {
     }
   }
 
+  @Test(arguments: types) func aCompressionIsOfNewDataAndAnyOpenReadsIt(_ type: EngineType) throws {
+    let value = [UInt8](repeating: 7, count: 10_000)
+    var sizes: [String: Int] = [:]
+    for compression in type.compressions {
+      let path = directory.path + "/" + compression
+      func use(_ options: EngineOptions, _ body: (any StorageEngine) throws -> Void) throws {
+        let engine = try type.open(path, options)
+        try body(engine)
+        try engine.close()
+      }
+      func count(_ engine: any StorageEngine) throws -> Int {
+        let found = try engine.read { transaction in
+          var count = 0
+          guard let keyspace = try transaction.keyspace(named: "k") else { return 0 }
+          try transaction.scan(keyspace, .all, order: .ascending, fetch: .entries) { _, stored in
+            if stored.withUnsafeBytes({ $0.elementsEqual(value) }) { count += 1 }
+            return true
+          }
+          return count
+        }
+        return found
+      }
+      try use(EngineOptions(compression: compression)) { engine in
+        expect(engine.settings.contains { $0.name.hasPrefix("compress") || $0.name == "block_compressor" })
+        expect(engine.settings.contains { $0.value == compression })
+        try engine.write { transaction in
+          let keyspace = try transaction.createKeyspace("k", shape: .documents)
+          for number in 0..<300 { try transaction.put(Array("\(number)".utf8), value, in: keyspace) }
+        }
+      }
+      sizes[compression] = try FileManager.default.contentsOfDirectory(atPath: path).reduce(0) { sum, name in
+        let size = try FileManager.default.attributesOfItem(atPath: path + "/" + name)[.size] as? Int
+        // The log isn't compressed.
+        return sum + (name.hasSuffix(".log") || name.contains("Log") ? 0 : size ?? 0)
+      }
+      // Other opens need not know.
+      for other in [nil] + type.compressions {
+        try use(EngineOptions(compression: other)) { engine in
+          try expect(count(engine), equals: 300, "\(compression), then \(other ?? "nothing")")
+          try engine.write { transaction in
+            guard let keyspace = try transaction.keyspace(named: "k") else { return }
+            let key: [UInt8] = [9]
+            try transaction.put(key, value, in: keyspace)
+            _ = try transaction.delete(key.span.bytes, in: keyspace)
+          }
+        }
+      }
+      try use(EngineOptions(isReadOnly: true)) { try expect(count($0), equals: 300) }
+    }
+    let plain = try #require(sizes["none"])
+    for (compression, size) in sizes where compression != "none" {
+      expect(size < plain / 2, "\(compression): \(size) bytes, without: \(plain)")
+    }
+  }
+
   @Test(arguments: types) func aRecordOfAnotherFormatOrEngineIsRefused(_ type: EngineType) throws {
     try fill(type)
     let sound = try record()

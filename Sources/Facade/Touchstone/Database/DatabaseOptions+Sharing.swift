@@ -18,6 +18,7 @@ extension DatabaseOptions {
       ("verifiesChecksums", text(verifiesChecksums), text(other.verifiesChecksums)),
       ("compaction", text(compaction), text(other.compaction)),
       ("cacheBytes", text(cacheBytes), text(other.cacheBytes)),
+      ("compression", text(compression), text(other.compression)),
       ("libraryPath", text(libraryPath), text(other.libraryPath)),
     ]
     return options.first { !$0.left.utf8.elementsEqual($0.right.utf8) }

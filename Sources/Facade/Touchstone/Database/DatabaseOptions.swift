@@ -55,6 +55,9 @@ public struct DatabaseOptions: Sendable {
   public var compaction: CompactionPolicy
   /// The maximum size of the engine's page cache, in bytes (`EngineOptions.cacheBytes`).
   public var cacheBytes: Int
+  /// How the engine compresses what is new: one of its library's names in `EngineType.compressions`, such as `zstd`. Nil for the engine's
+  /// default (docs/storage-rocksdb.md, docs/storage-wiredtiger.md). Opening throws `invalidArgument` for one that it doesn't have.
+  public var compression: String?
   /// The path of a library to load instead of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 

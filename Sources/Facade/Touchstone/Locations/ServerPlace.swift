@@ -48,7 +48,8 @@ struct ServerPlace {
       location.text,
       EngineOptions(
         creation: creation, isReadOnly: options.isReadOnly, durability: options.durability,
-        cacheBytes: options.cacheBytes, isBulkLoad: isBulkLoad))
+        cacheBytes: options.cacheBytes, isBulkLoad: isBulkLoad,
+        compression: options.compression))
   }
 
   /// The error of a database that isn't there.

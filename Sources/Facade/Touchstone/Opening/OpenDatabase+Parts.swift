@@ -36,7 +36,8 @@ extension OpenDatabase {
     func open(_ key: [UInt8]?) throws -> any StorageEngine {
       var engineOptions = EngineOptions(
         creation: creation, isReadOnly: options.isReadOnly, durability: options.durability, key: key,
-        cacheBytes: options.cacheBytes, libraryPath: options.libraryPath, isBulkLoad: isBulkLoad)
+        cacheBytes: options.cacheBytes, libraryPath: options.libraryPath, isBulkLoad: isBulkLoad,
+        compression: options.compression)
       engineOptions.access = access
       return try type.open(path, engineOptions)
     }

@@ -41,6 +41,9 @@ public struct EngineOptions: Sendable {
   /// system's cache ignore this option. An engine with one cache per connection gives this size to the writer
   /// and to the first reader, half of it to the second reader, and an eighth to each further reader.
   public var cacheBytes: Int
+  /// How new data is compressed: one of the engine's `EngineType.compressions`. Nil for the engine's default. What is stored stays as it is,
+  /// and some libraries open it only with the compression that it has (docs/storage-wiredtiger.md).
+  public var compression: String?
   /// The path of the library to load instead of the system's, for engines that load one.
   public var libraryPath: String?
   /// Whether the file is a new one that is filled, closed and then opened again, with no other user. Engines
@@ -57,7 +60,7 @@ public struct EngineOptions: Sendable {
   public init(
     creation: FileCreation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
     key: [UInt8]? = nil, cacheBytes: Int = EngineOptions.defaultCacheBytes, libraryPath: String? = nil,
-    isBulkLoad: Bool = false
+    isBulkLoad: Bool = false, compression: String? = nil
   ) {
     self.creation = creation
     self.isReadOnly = isReadOnly
@@ -66,6 +69,7 @@ public struct EngineOptions: Sendable {
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
     self.isBulkLoad = isBulkLoad
+    self.compression = compression
   }
 }
 
@@ -81,7 +85,10 @@ public struct EngineType: Sendable {
   public let encrypts: Bool
   /// The longest absolute path of a file that the engine can make, in bytes. Nil if only the operating system limits it.
   public let longestPath: Int?
-  /// Opens or creates the file at a path.
+  /// What `EngineOptions.compression` can be, by the names of the engine's library, without compression first. Empty if the engine can't
+  /// compress.
+  public let compressions: [String]
+  /// Opens or creates the file at a path. Throws `invalidArgument` for a compression that the engine doesn't have.
   public let open: @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
 
   /// For an engine that encrypts records but not the pages around them: whether a page of the file holds only
@@ -97,6 +104,7 @@ public struct EngineType: Sendable {
   /// Makes a kind of engine; see the properties.
   public init(
     name: String, fileExtension: String, encrypts: Bool, longestPath: Int? = nil,
+    compressions: [String] = [],
     isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)? = nil,
     open: @escaping @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
   ) {
@@ -105,7 +113,16 @@ public struct EngineType: Sendable {
     self.encrypts = encrypts
     self.longestPath = longestPath
     self.isStructure = isStructure
-    self.open = open
+    self.compressions = compressions
+    self.open = { path, options in
+      if let compression = options.compression, !compressions.contains(compression) {
+        let known = compressions.isEmpty ? "it has none" : "it can be \(compressions.joined(separator: ", "))"
+        throw StorageError(
+          .invalidArgument, "the engine \(name) doesn't have the compression \"\(compression)\": \(known)",
+          path: path)
+      }
+      return try open(path, options)
+    }
   }
 }
 

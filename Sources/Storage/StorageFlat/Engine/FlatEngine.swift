@@ -18,21 +18,25 @@ package final class FlatEngine: EngineMaintenance {
     let maximumReaders: Int
     /// Whether several processes can have a file open for reading.
     let sharesReading: Bool
+    /// `EngineType.compressions`.
+    let compressions: [String]
     let open: Opening
 
     package init(
-      name: String, fileExtension: String, maximumReaders: Int, sharesReading: Bool, open: @escaping Opening
+      name: String, fileExtension: String, maximumReaders: Int, sharesReading: Bool, compressions: [String],
+      open: @escaping Opening
     ) {
       self.name = name
       self.fileExtension = fileExtension
       self.maximumReaders = maximumReaders
       self.sharesReading = sharesReading
+      self.compressions = compressions
       self.open = open
     }
 
     /// The engine's type.
     package var type: EngineType {
-      EngineType(name: name, fileExtension: fileExtension, encrypts: false) {
+      EngineType(name: name, fileExtension: fileExtension, encrypts: false, compressions: compressions) {
         try FlatEngine(self, path: $0, options: $1)
       }
     }

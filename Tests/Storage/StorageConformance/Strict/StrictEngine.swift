@@ -55,7 +55,7 @@ package final class StrictEngine: EngineMaintenance {
     let name = name ?? type.name
     return EngineType(
       name: name, fileExtension: type.fileExtension, encrypts: type.encrypts,
-      longestPath: type.longestPath, isStructure: type.isStructure
+      longestPath: type.longestPath, compressions: type.compressions, isStructure: type.isStructure
     ) { path, options in
       StrictEngine(try type.open(path, options), name: name, strictness: strictness) {
         var again = options
