@@ -36,7 +36,8 @@ public struct Suite: Sendable {
 
   /// All suites, in the order in which they run if none is named.
   public static let all = [
-    travel, engine, documents, query, views, fullText, encryption, convert, upgrade, claims, ycsb, endure,
+    travel, engine, documents, query, views, fullText, encryption, compression, convert, upgrade, claims,
+    ycsb, endure,
     cold,
     sync, replicate, http, cluster, scale, memory, harness, mine,
   ]
