@@ -143,7 +143,7 @@ public struct ConformanceSuite: Sendable {
     transactionBehaviours + snapshotBehaviours + keyspaceBehaviours + entryBehaviours + cursorBehaviours
     + followingBehaviours + lendingBehaviours + scriptBehaviours + concurrencyBehaviours + fileBehaviours
     + upkeepBehaviours
-    + processBehaviours + lineageBehaviours + neighbourBehaviours
+    + processBehaviours + lineageBehaviours + versionBehaviours + neighbourBehaviours
     + damageBehaviours
     + encryptionBehaviours
 

@@ -51,8 +51,9 @@ public final class DocumentSnapshot {
       let (transaction, context) = try open()
       if let knownState { return knownState }
       if isOfBatch, let state = store.writer.state { return state }
-      let state = try DocumentStore.State(transaction, context.keyspaces.meta)
-      if !isOfBatch { knownState = state }
+      guard !isOfBatch else { return try DocumentStore.State(transaction, context.keyspaces.meta) }
+      let state = try context.state(of: transaction)
+      knownState = state
       return state
     }
   }
@@ -64,6 +65,9 @@ public final class DocumentSnapshot {
       return try store.indexCatalog(transaction, context)
     }
   }
+
+  /// The version of the committed data that it reads. Nil in a batch, and if the engine doesn't know.
+  package var version: SnapshotVersion? { get throws { try open().0.snapshotVersion } }
 
   /// The transaction below, for readers of indexes. It must not be kept.
   package var storage: any ReadTransaction { get throws { try open().0 } }

@@ -93,6 +93,8 @@ class ChecksummedReadTransaction: ReadTransaction {
 
   func end() { base.end() }
 
+  var snapshotVersion: SnapshotVersion? { base.snapshotVersion }
+
   /// Calls `body` with the key of each entry of a keyspace and whether its checksum is correct.
   func forEachChecksum(in name: String, _ body: (_ key: RawSpan, _ isRight: Bool) throws -> Void) throws {
     guard let keyspace = try keyspace(named: name), let beginning = checksums.beginning(in: keyspace) else {

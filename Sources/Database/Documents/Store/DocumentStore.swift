@@ -88,6 +88,8 @@ package final class DocumentStore: Sendable {
     let verifiesChecksums: Bool
     let sharedKeys: SharedKeys
     let treeDepth: KnownTreeDepth
+    /// The record `meta/state` that a snapshot has read last, with the version of that snapshot.
+    private let lastState = Lock<(version: SnapshotVersion, state: State)?>(nil)
 
     init(
       engine: any StorageEngine, keyspaces: Keyspaces, checksums: EntryChecksums?, verifiesChecksums: Bool,
@@ -99,6 +101,15 @@ package final class DocumentStore: Sendable {
       self.verifiesChecksums = verifiesChecksums
       self.sharedKeys = sharedKeys
       self.treeDepth = treeDepth
+    }
+
+    /// The record `meta/state` of a snapshot.
+    func state(of transaction: any ReadTransaction) throws -> State {
+      guard let version = transaction.snapshotVersion else { return try State(transaction, keyspaces.meta) }
+      if let last = lastState.withLock({ $0 }), last.version == version { return last.state }
+      let state = try State(transaction, keyspaces.meta)
+      lastState.withLock { $0 = (version, state) }
+      return state
     }
 
     /// Returns a copy with other shared keys or another tree depth.

@@ -67,9 +67,21 @@ public protocol FastReads {
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
     reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
     _ body: (_ key: RawSpan, _ value: RawSpan, _ found: RawSpan) throws -> Bool) throws
+
+  /// The version of the data that the snapshot reads, if the engine knows it without reading anything. Nil in a
+  /// write transaction, and after the end of the snapshot.
+  ///
+  /// What was found in one snapshot is used in another one with the same version. So an engine that can't be
+  /// sure returns nil.
+  ///
+  /// Default: nil.
+  var snapshotVersion: SnapshotVersion? { get }
 }
 
 extension FastReads where Self: ReadTransaction {
+  /// Nil: the version isn't known.
+  public var snapshotVersion: SnapshotVersion? { nil }
+
   /// Calls `read` for each key.
   @inlinable
   public func getMany(

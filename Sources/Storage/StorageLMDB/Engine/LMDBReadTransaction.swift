@@ -25,6 +25,13 @@ package final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
 
   package func end() { endSnapshot() }
 
+  /// LMDB numbers the commits of all processes.
+  package var snapshotVersion: SnapshotVersion? {
+    guard isOpen else { return nil }
+    return SnapshotVersion(
+      engine: environment.engineNumber, number: UInt64(UInt(bitPattern: slot.catalogTransaction)))
+  }
+
   package override func returned() {
     environment.endSnapshot(of: slot)
     environment.pool.giveBack(self)

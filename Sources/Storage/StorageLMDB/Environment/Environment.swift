@@ -50,6 +50,8 @@ package final class Environment: @unchecked Sendable {
   private var mayLackMeta: Bool
   /// Whether a transaction found the map full. The next write grows the map if nobody reads.
   let wantsLargerMap = Atomic<Bool>(false)
+  /// The number of the environment in the versions of snapshots.
+  let engineNumber = SnapshotVersion.newEngine()
 
   private struct CatalogState: @unchecked Sendable {
     /// The newest commit that is known to have this catalog.

@@ -1,5 +1,6 @@
 import CSQLite
 import SQLiteLibrary
+import Synchronization
 
 /// When the snapshot of an idle reader serves the next read.
 ///
@@ -19,6 +20,10 @@ struct KeptSnapshot {
   private var hasNoIndex = false
   /// The round of the pool in which the snapshot began; 0 if it isn't to be kept.
   var round: UInt64 = 0
+  /// The number of the snapshot. No other one of this process has it, and a read that reuses the snapshot finds
+  /// the same number.
+  private(set) var number: UInt64 = 0
+  private static let begun = Atomic<UInt64>(0)
   /// Whether the snapshot served more than one read.
   private var isReused = false
   /// The number of snapshots in a row that were kept for nothing, up to 6, and how many are now not kept for that reason.
@@ -27,6 +32,7 @@ struct KeptSnapshot {
 
   mutating func begin() {
     isReused = false
+    number = Self.begun.add(1, ordering: .relaxed).newValue
     renew()
   }
 

@@ -57,6 +57,8 @@ final class ReaderPool: Sendable {
   private let cacheBytes: Int
   private let forks: UInt64
   private let state = Lock(State())
+  /// The number of the engine in the versions of snapshots.
+  let engineNumber = SnapshotVersion.newEngine()
 
   /// `first` is an open connection with a large cache, or nil. `timer` ends the rounds.
   init(

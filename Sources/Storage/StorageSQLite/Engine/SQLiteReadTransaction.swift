@@ -16,6 +16,10 @@ final class SQLiteReadTransaction: SQLiteTransaction, ReadTransaction {
     connection.whenReturned { [pool, connection] in pool.give(connection) }
   }
 
+  var snapshotVersion: SnapshotVersion? {
+    isOpen ? SnapshotVersion(engine: pool.engineNumber, number: connection.kept.number) : nil
+  }
+
   func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
     reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
