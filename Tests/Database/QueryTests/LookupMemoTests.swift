@@ -1,3 +1,4 @@
+import Storage
 import TestSupport
 
 @testable import Query
@@ -66,5 +67,32 @@ struct LookupMemoTests {
     expect(memo.isUseful)
     expect(record(memo, "more") == nil)
     expect(!memo.isUseful)
+  }
+
+  @Test("Copies stay from run to run only while the data are the same, and don't take much memory")
+  func staysForOneVersion() {
+    let memo = LookupMemo(memoryLimit: 64 << 20)
+    let version = SnapshotVersion(engine: 1, number: 7)
+    memo.begin(version)
+    keep(memo, "a", "first")
+    memo.end()
+    memo.begin(version)
+    expect(record(memo, "a"), equals: "first")
+    memo.end()
+    for other in [SnapshotVersion(engine: 1, number: 8), SnapshotVersion(engine: 2, number: 8), nil] {
+      memo.begin(other)
+      expect(record(memo, "a") == nil)
+      keep(memo, "a", "of \(String(describing: other))")
+      memo.end()
+    }
+    // Without a version nothing stays, not even for another run without one.
+    memo.begin(nil)
+    expect(record(memo, "a") == nil)
+    memo.end()
+    memo.begin(version)
+    for number in 0..<200 { keep(memo, "document \(number)", String(repeating: "x", count: 1_000)) }
+    expect(memo.used > 64 << 10)
+    memo.end()
+    expect(memo.used, equals: 0)
   }
 }

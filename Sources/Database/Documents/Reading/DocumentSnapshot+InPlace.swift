@@ -16,10 +16,13 @@ extension DocumentSnapshot {
 
   /// Returns a reader that finds documents by their IDs, for many lookups. It must not be used after the
   /// snapshot ends.
-  package func reader() throws -> DocumentReader {
+  package func reader() throws -> DocumentReader { try reader(sharedKeys) }
+
+  /// The same, with shared keys that are the snapshot's (`sharedKeys`).
+  package func reader(_ sharedKeys: SharedKeys) throws -> DocumentReader {
     let (transaction, context) = try open()
     return DocumentReader(
-      transaction, context.keyspaces.docs, context.keyspaces.deleted, try sharedKeys)
+      transaction, context.keyspaces.docs, context.keyspaces.deleted, sharedKeys)
   }
 
   /// Calls `body` with the ID of each live document until it returns false. No body is read.

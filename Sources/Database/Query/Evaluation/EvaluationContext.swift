@@ -41,9 +41,9 @@ final class EvaluationContext {
 
   /// Reads the expiration time of a document by its ID, in milliseconds since 1970. Nil when it doesn't
   /// expire.
-  var expiration: ((TextSlice) throws -> Int64?)?
+  @exclusivity(unchecked) var expiration: ((TextSlice) throws -> Int64?)?
   /// Reads the ID of a row's current revision.
-  var revisionID: ((SourceRow) throws -> String?)?
+  @exclusivity(unchecked) var revisionID: ((SourceRow) throws -> String?)?
   /// The first error. The expression that failed had the value missing. `check()` throws it.
   @exclusivity(unchecked) private(set) var failure: (any Error)?
   /// The memory budget for rows that the run keeps.
@@ -56,9 +56,9 @@ final class EvaluationContext {
   /// Up to so many bytes, the values of one row don't count as memory that is shared.
   private static let freeRowBytes = 1 << 20
   /// The results of the query's MATCHes, by their numbers.
-  var matches: [FullTextMatch] = []
+  @exclusivity(unchecked) var matches: [FullTextMatch] = []
   /// The inner queries of the run.
-  var subqueries: SubqueryRuns?
+  @exclusivity(unchecked) var subqueries: SubqueryRuns?
 
   /// Creates a context with at least one row and one slot. All values are missing.
   ///

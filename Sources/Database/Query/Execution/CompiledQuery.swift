@@ -12,6 +12,8 @@ final class CompiledQuery: @unchecked Sendable {
   let grouping: CompiledGrouping?
   let windows: CompiledWindows?
   let columns: [CompiledExpression]
+  /// The same columns, to be evaluated together.
+  let columnList: ExpressionList
   let columnNames: [ByteString]
   let orderBy: [CompiledOrdering]
   let limit: CompiledExpression?
@@ -54,6 +56,7 @@ final class CompiledQuery: @unchecked Sendable {
     grouping = try query.isGrouped ? CompiledGrouping(plan, program, &scope) : nil
     windows = try query.hasWindows ? CompiledWindows(plan, program, &scope) : nil
     columns = try program.compile(query.columns.map(\.expression), in: scope)
+    columnList = ExpressionList(columns)
     columnNames = query.columns.map(\.name)
     let orderBy = try query.orderBy.map { ordering throws(QueryError) in
       try CompiledOrdering(ordering, query, program, scope)

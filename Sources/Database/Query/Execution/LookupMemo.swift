@@ -1,4 +1,5 @@
 import Bytes
+import Storage
 
 /// What a join's lookups by ID found last: copies of documents, and IDs without a document. Many rows often
 /// refer to few documents, as routes do to airlines, and a copy is found many times faster than the document in
@@ -7,7 +8,7 @@ import Bytes
 /// A table of bounded size, in which a document replaces another one with the same slot. When too few lookups
 /// find a copy, no more copies are made. Copies are valid until `keep` is called: a step of a query has a memo
 /// of its own, and it keeps a document only after the steps that follow have left the row. Use it from one
-/// thread at a time, for one snapshot.
+/// thread at a time, for snapshots with one version: a query's next run often looks up the same documents.
 final class LookupMemo {
   private struct Slot: BitwiseCopyable {
     /// The ID, then the record.
@@ -30,7 +31,10 @@ final class LookupMemo {
   private static let trialLookups = 256
 
   // Most joins of a few rows need few slots.
-  @exclusivity(unchecked) private var slotCount = 16
+  private static let leastSlots = 16
+  /// Copies are kept from run to run up to so many bytes.
+  private static let keptBytes = 64 << 10
+  @exclusivity(unchecked) private var slotCount = LookupMemo.leastSlots
   @exclusivity(unchecked) private var slots: UnsafeMutablePointer<Slot>
   /// The maximum memory of the copies, in bytes.
   private let limit: Int
@@ -38,6 +42,8 @@ final class LookupMemo {
   @exclusivity(unchecked) private(set) var used = 0
   @exclusivity(unchecked) private var lookups = 0
   @exclusivity(unchecked) private var hits = 0
+  /// The version of the data that the copies are of.
+  @exclusivity(unchecked) private var version: SnapshotVersion?
 
   /// Creates an empty memo for a run with a memory limit, in bytes. Copies don't count towards that limit, so
   /// that a query which fits without a memo fits with one.
@@ -46,9 +52,30 @@ final class LookupMemo {
     slots = .allocate(slotCount, repeating: Slot())
   }
 
-  deinit {
+  deinit { free() }
+
+  private func free() {
     for index in 0..<slotCount { slots[index].bytes?.deallocate() }
     slots.deallocate()
+  }
+
+  /// Begins a run on a snapshot. The copies stay if the last run had a snapshot with the same version.
+  func begin(_ version: SnapshotVersion?) {
+    lookups = 0
+    hits = 0
+    if version == nil || version != self.version { removeAll() }
+    self.version = version
+  }
+
+  /// Ends a run. Copies that take much memory aren't kept for another one.
+  func end() { if version == nil || used > Self.keptBytes { removeAll() } }
+
+  private func removeAll() {
+    guard used > 0 else { return }
+    free()
+    used = 0
+    slotCount = Self.leastSlots
+    slots = .allocate(slotCount, repeating: Slot())
   }
 
   /// Whether documents are still worth keeping.

@@ -71,12 +71,14 @@ public final class Query: Sendable {
   private struct Prepared {
     var knowledge: IndexKnowledge
     var compiled: CompiledQuery
+    /// The version of the last snapshot in which the knowledge was found to be valid, if that is known.
+    var version: SnapshotVersion?
   }
 
-  /// Evaluation contexts that no run is using.
+  /// Resources of the runs of one plan that no run is using.
   private struct Idle: @unchecked Sendable {
     var compiled: CompiledQuery?
-    var contexts: [EvaluationContext] = []
+    var resources: [RunResources] = []
   }
 
   /// The syntax tree of the query.
@@ -385,14 +387,15 @@ public final class Query: Sendable {
     for keyspace in systemKeyspaces {
       parameters[keyspace.name] = try keyspace.rows(snapshot, source, options, inference, cancellation)
     }
-    let context = try takeContext(compiled)
+    let resources = try takeResources(compiled)
     let sharedKeys = try snapshot.sharedKeys
     let budget = budget
     let counts = try QueryExecution.run(
-      compiled, context, snapshot, sharedKeys, parameters, cancellation,
+      compiled, resources, snapshot, sharedKeys, parameters, cancellation,
       budget, rowLimit: isTimed ? nil : options.rowLimit, isTimed: isTimed,
       output: output(sharedKeys))
-    giveBack(context, compiled)
+    // After an error they aren't used again.
+    giveBack(resources, compiled)
     return (compiled, counts, budget.fileBytes)
   }
 
@@ -405,9 +408,15 @@ public final class Query: Sendable {
   private func prepare(_ snapshot: DocumentSnapshot, _ cancellation: QueryCancellation) throws
     -> CompiledQuery
   {
+    let version = try snapshot.version
+    let last = prepared.withLock { $0 }
+    if let last, let version, last.version == version { return last.compiled }
     let knowledge = try source.knowledge.of(snapshot)
-    if let known = prepared.withLock({ $0 }), known.knowledge === knowledge {
-      return known.compiled
+    if let last, last.knowledge === knowledge {
+      prepared.withLock { prepared in
+        if prepared?.compiled === last.compiled { prepared?.version = version }
+      }
+      return last.compiled
     }
     var context = PlanningContext(knowledge, usesIndexes: options.usesIndexes)
     if resolved.usesFullText {
@@ -415,35 +424,35 @@ public final class Query: Sendable {
         of: resolved, snapshot, text: text, cancellation, budget)
     }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
-    prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled) }
+    prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled, version: version) }
     if Log.isWritten(.verbose, .query) { source.log?.planned(self, compiled) }
     return compiled
   }
 
-  private func takeContext(_ compiled: CompiledQuery) throws -> EvaluationContext {
+  private func takeResources(_ compiled: CompiledQuery) throws -> RunResources {
     let known = idle.withLock { idle -> Transferred? in
       guard idle.compiled === compiled else { return nil }
-      return idle.contexts.popLast().map(Transferred.init)
+      return idle.resources.popLast().map(Transferred.init)
     }
-    if let known { return known.context }
-    return try EvaluationContext(compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)
+    if let known { return known.resources }
+    return try RunResources(compiled)
   }
 
-  private func giveBack(_ context: EvaluationContext, _ compiled: CompiledQuery) {
-    context.end()
-    let transferred = Transferred(context: context)
+  private func giveBack(_ resources: RunResources, _ compiled: CompiledQuery) {
+    resources.end()
+    let transferred = Transferred(resources: resources)
     idle.withLock { idle in
       if idle.compiled !== compiled {
         idle.compiled = compiled
-        idle.contexts = []
+        idle.resources = []
       }
-      if idle.contexts.count < 4 { idle.contexts.append(transferred.context) }
+      if idle.resources.count < 4 { idle.resources.append(transferred.resources) }
     }
   }
 
-  /// A context that is handed to a run. Only that run uses it.
+  /// Resources that are handed to a run. Only that run uses them.
   private struct Transferred: @unchecked Sendable {
-    let context: EvaluationContext
+    let resources: RunResources
   }
 
   /// Explains how the query finds its rows. With `analyze` the query is also run, and each step reports its

@@ -72,14 +72,13 @@ extension QueryExecution {
   }
 
   private func reader(of access: CompiledIndexAccess) throws -> ValueIndexReader {
-    if let reader = readers[access.index.name] { return reader }
     guard let handle = access.index.handle else {
       throw QueryError(.index, "the index \"\(access.index.name)\" can't be read")
     }
+    for known in readers where known.keyspace == handle.keyspace { return known.reader }
     let reader = ValueIndexReader(
-      access.index.name.string, handle, in: try snapshot.storage,
-      QueryLimits(budget: context.budget, cancellation: cancellation))
-    readers[access.index.name] = reader
+      handle, in: try snapshot.storage, QueryLimits(budget: context.budget, cancellation: cancellation))
+    readers.append((handle.keyspace, reader))
     return reader
   }
 }

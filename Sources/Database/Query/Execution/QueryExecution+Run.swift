@@ -2,27 +2,29 @@ import Documents
 import Fleece
 
 extension QueryExecution {
-  /// Runs a query on a snapshot. No other run may use `context`, which belongs to the query's program. With
-  /// `rowLimit`, at most one row more than that is put out. Returns the counts of each step.
+  /// Runs a query on a snapshot. No other run may use `resources`, which belong to the query. With `rowLimit`,
+  /// at most one row more than that is put out. Returns the counts of each step of a timed run.
   @discardableResult
   static func run(
-    _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
+    _ compiled: CompiledQuery, _ resources: RunResources, _ snapshot: DocumentSnapshot,
     _ sharedKeys: SharedKeys, _ parameters: [String: JSONValue],
     _ cancellation: QueryCancellation, _ budget: QueryMemoryBudget, rowLimit: Int? = nil,
     isTimed: Bool = false,
     output: RowOutput
   ) throws -> [StepCounts] {
+    let context = resources.context
     defer { end(context) }
     try begin(
       compiled, context,
       SubqueryRuns.Environment(
         snapshot: snapshot, sharedKeys: sharedKeys, parameters: parameters, cancellation: cancellation,
         budget: budget))
+    resources.begin(try snapshot.version)
     let execution = try QueryExecution(
-      compiled, context, snapshot, sharedKeys, try sink(compiled, context, output, rowLimit: rowLimit),
-      cancellation, isTimed: isTimed)
+      compiled, resources, snapshot, sharedKeys,
+      try sink(compiled, resources, output, rowLimit: rowLimit), cancellation, isTimed: isTimed)
     try execution.run()
-    return compiled.steps.indices.map { execution.counts[$0] }
+    return isTimed ? compiled.steps.indices.map { execution.counts[$0] } : []
   }
 
   /// Prepares a context for runs of a query, with its parameters and its inner queries.
@@ -64,13 +66,15 @@ extension QueryExecution {
 
   /// The operations after the last step: groups, order, results.
   private static func sink(
-    _ compiled: CompiledQuery, _ context: EvaluationContext, _ output: RowOutput, rowLimit: Int? = nil
+    _ compiled: CompiledQuery, _ resources: RunResources, _ output: RowOutput, rowLimit: Int? = nil
   ) throws -> RowSink {
+    let context = resources.context
     var window = try RowWindow(compiled, context)
     if let rowLimit, rowLimit < window.limit ?? .max { window.limit = rowLimit + 1 }
     let projection: RowSink =
       compiled.orderBy.isEmpty
-      ? ProjectingSink(compiled, context, window, output)
+      ? ProjectingSink(
+        compiled, context, window, resources.values, resources.distinctRows(), output)
       : SortingSink(compiled, context, window, output)
     let windowed = compiled.windows.map { WindowSink($0, context, projection) } ?? projection
     return compiled.grouping.map { GroupingSink($0, context, windowed) } ?? windowed
@@ -78,7 +82,7 @@ extension QueryExecution {
 
   /// Runs the query once more in its context, with other values of captures.
   func runAgain(_ output: RowOutput) throws {
-    begin(try QueryExecution.sink(compiled, context, output))
+    begin(try QueryExecution.sink(compiled, resources, output))
     defer { begin(RowSink()) }
     try run()
   }

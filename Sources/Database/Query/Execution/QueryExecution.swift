@@ -24,11 +24,13 @@ final class QueryExecution {
 
   let compiled: CompiledQuery
   let context: EvaluationContext
+  /// Owns what the run uses and another one can use again.
+  let resources: RunResources
   let snapshot: DocumentSnapshot
   let sharedKeys: SharedKeys
   let counts: UnsafeMutablePointer<StepCounts>
   private let steps: [CompiledStep]
-  private let lookups: UnsafeMutablePointer<Lookup?>
+  private let lookups: UnsafeMutablePointer<RunResources.Lookup?>
   // One thread runs the query.
   @exclusivity(unchecked) private(set) var sink: RowSink
   let cancellation: QueryCancellation
@@ -36,43 +38,28 @@ final class QueryExecution {
   var hashTables: [Int: HashJoinTable] = [:]
   /// The matched rows of RIGHT and FULL joins, by step.
   var unmatched: [Int: Matches] = [:]
-  /// The memos of the steps, empty until a join looks up a document.
-  @exclusivity(unchecked) private var memos: [LookupMemo?] = []
   let documents: DocumentReader
-  var readers: [ByteString: ValueIndexReader] = [:]
+  /// The readers of the indexes so far. A query has few.
+  var readers: [(keyspace: Keyspace, reader: ValueIndexReader)] = []
 
-  /// A step that looks up one document for each row. Nothing is retained for a row: the compiled query has the step, and `memos` the memo.
-  private struct Lookup: BitwiseCopyable {
-    let step: Unmanaged<CompiledStep>
-    let id: Unmanaged<CompiledExpression>
-    let memo: Unmanaged<LookupMemo>
-  }
-
+  /// `resources` are those of the query. `RunResources.begin` was called, and no other execution uses them
+  /// meanwhile.
   init(
-    _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
+    _ compiled: CompiledQuery, _ resources: RunResources, _ snapshot: DocumentSnapshot,
     _ sharedKeys: SharedKeys, _ sink: RowSink, _ cancellation: QueryCancellation, isTimed: Bool = false
   ) throws {
-    documents = try snapshot.reader()
+    documents = try snapshot.reader(sharedKeys)
     self.compiled = compiled
-    self.context = context
+    self.resources = resources
+    context = resources.context
     self.snapshot = snapshot
     self.sharedKeys = sharedKeys
     self.sink = sink
     self.cancellation = cancellation
     self.isTimed = isTimed
     steps = compiled.steps
-    counts = .allocate(steps.count, repeating: StepCounts())
-    lookups = .allocate(steps.count, repeating: nil)
-    for (number, step) in steps.enumerated() where number > 0 && !isTimed {
-      guard let id = step.singleID else { continue }
-      lookups[number] = Lookup(
-        step: .passUnretained(step), id: .passUnretained(id), memo: .passUnretained(memo(of: number)))
-    }
-  }
-
-  deinit {
-    counts.deallocate()
-    lookups.deallocate()
+    counts = resources.counts
+    lookups = resources.lookups
   }
 
   /// Prepares another run, with another sink. Hash tables stay if no run can change them.
@@ -104,7 +91,7 @@ final class QueryExecution {
   /// wanted.
   func advance(_ number: Int) throws -> Bool {
     guard number < steps.count else { return try sink.row() }
-    if let lookup = lookups[number] { return try lookUp(lookup, number) }
+    if let lookup = lookups[number], !isTimed { return try lookUp(lookup, number) }
     let step = steps[number]
     if isTimed {
       let begin = ContinuousClock.now
@@ -284,7 +271,7 @@ final class QueryExecution {
   }
 
   /// Passes on the document that a join looks up, if there is one.
-  private func lookUp(_ lookup: Lookup, _ number: Int) throws -> Bool {
+  private func lookUp(_ lookup: RunResources.Lookup, _ number: Int) throws -> Bool {
     let value = lookup.id._withUnsafeGuaranteedRef { $0.evaluate(context) }
     try context.check()
     guard case .string(let id) = value else { return true }
@@ -318,7 +305,7 @@ final class QueryExecution {
       goesOn = try context.arena.scope { try offer(step, step.filter, counts + number, next) }
     }
     // Only a join looks up a document more than once.
-    let memo = number > 0 ? memo(of: number) : nil
+    let memo = number > 0 ? resources.memo(of: number) : nil
     guard let memo, memo.isUseful else {
       _ = try documents.read(id.bytes, includeDeleted: step.includesDeleted, take)
       return goesOn
@@ -334,14 +321,6 @@ final class QueryExecution {
     }
     if !isFound { memo.keep(id, UnsafeRawBufferPointer(start: nil, count: 0)) }
     return goesOn
-  }
-
-  private func memo(of number: Int) -> LookupMemo {
-    if memos.isEmpty { memos = Array(repeating: nil, count: steps.count) }
-    if let known = memos[number] { return known }
-    let made = LookupMemo(memoryLimit: context.budget.limit)
-    memos[number] = made
-    return made
   }
 
   /// The documents whose IDs several paths find, each once.

@@ -98,11 +98,13 @@ final class ProjectingSink: RowSink {
   @exclusivity(unchecked) private var left: Int?
   private let distinct: DistinctRows?
 
+  /// `values` has room for the columns, and `distinct` is the rows of a query that is DISTINCT. The sink owns
+  /// neither.
   init(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ window: RowWindow,
-    _ output: RowOutput
+    _ values: UnsafeMutablePointer<QueryValue>, _ distinct: DistinctRows?, _ output: RowOutput
   ) {
-    columns = ExpressionList(compiled.columns)
+    columns = compiled.columnList
     self.context = context
     self.output = output
     if case .storage(let storage) = output, !compiled.plan.query.isDistinct {
@@ -112,11 +114,9 @@ final class ProjectingSink: RowSink {
     }
     skip = window.offset
     left = window.limit
-    values = .allocate(columns.count, repeating: .missing)
-    distinct = DistinctRows(compiled, context)
+    self.values = values
+    self.distinct = distinct
   }
-
-  deinit { values.deallocate() }
 
   override func row() throws -> Bool {
     if left == 0 { return false }

@@ -20,7 +20,8 @@ final class RowTable {
   private let orders: [ValueOrder]
   /// Set when all values are compared by bytes.
   private let plainOrder: ValueOrder?
-  private let budget: QueryMemoryBudget?
+  // Changed only between two runs of a query.
+  @exclusivity(unchecked) private var budget: QueryMemoryBudget?
   private static let rowBytes = MemoryLayout<UnsafePointer<QueryValue>>.stride
   private static let leastCapacity = 64
 
@@ -110,6 +111,15 @@ final class RowTable {
     }
     budget?.giveBack(count * Self.rowBytes)
     count = 0
+  }
+
+  /// Removes all rows. The memory of the table counts towards that budget from now on, or towards none.
+  func begin(_ budget: QueryMemoryBudget?) {
+    if count > 0 { removeAll(keepingMemory: false) }
+    let bytes = allocatedBytes
+    self.budget?.giveBack(bytes)
+    self.budget = budget
+    budget?.take(bytes)
   }
 
   private func place(_ entry: Entry) {

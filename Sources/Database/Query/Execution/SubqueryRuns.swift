@@ -165,11 +165,12 @@ final class QueryRunner: RowRunner {
         captured.append((parameter, number))
       }
     }
-    context = try EvaluationContext(
-      compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)
+    let resources = try RunResources(compiled)
+    context = resources.context
     try QueryExecution.begin(compiled, context, environment)
+    resources.begin(nil)
     execution = try QueryExecution(
-      compiled, context, environment.snapshot, environment.sharedKeys, RowSink(), environment.cancellation)
+      compiled, resources, environment.snapshot, environment.sharedKeys, RowSink(), environment.cancellation)
   }
 
   deinit { QueryExecution.end(context) }

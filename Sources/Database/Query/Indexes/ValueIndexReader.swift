@@ -6,6 +6,7 @@ import Storage
 ///
 /// Use it from one thread at a time, and only while the snapshot is open.
 final class ValueIndexReader {
+  /// Empty for a reader of entries only.
   let name: String
   let handle: IndexHandle
   /// The approximate number of entries when the reader was opened, for the planner. 0 for a reader of entries
@@ -40,8 +41,8 @@ final class ValueIndexReader {
 
   /// Opens an index for reading entries in a run of a query. The index was opened before, so this reads
   /// nothing from the engine.
-  init(_ name: String, _ handle: IndexHandle, in transaction: any ReadTransaction, _ limits: QueryLimits) {
-    self.name = name
+  init(_ handle: IndexHandle, in transaction: any ReadTransaction, _ limits: QueryLimits) {
+    name = ""
     self.limits = limits
     self.handle = handle
     self.transaction = transaction

@@ -9,9 +9,13 @@ final class DistinctRows {
   private var arena: EvaluationArena
   private let orders: [ValueOrder]
   private let width: Int
-  private let keeping: RowKeeping
+  private let sharedKeys: SharedKeys
+  /// Nil between two runs of a query.
+  @exclusivity(unchecked) private var keeping: RowKeeping!
   private let clause: MemoryClause
   private var late: RowSorter?
+  /// Whether rows were postponed.
+  private var wasLate = false
   private let probe: UnsafeMutablePointer<QueryValue>
   private var lateCount: Int64 = 0
 
@@ -21,6 +25,7 @@ final class DistinctRows {
   init(compared: Int, width: Int, _ keeping: RowKeeping, _ clause: MemoryClause) {
     self.width = width
     self.keeping = keeping
+    sharedKeys = keeping.sharedKeys
     self.clause = clause
     arena = EvaluationArena(capacity: 4_096, keeping.budget)
     orders = Array(repeating: ValueOrder(keeping.sharedKeys), count: compared)
@@ -29,6 +34,32 @@ final class DistinctRows {
   }
 
   deinit { probe.deallocate() }
+
+  // MARK: Reuse
+
+  /// Begins another run without any rows. Returns false if it can't: after rows were postponed, or when the
+  /// names of members are others.
+  func begin(_ keeping: RowKeeping) -> Bool {
+    guard !wasLate, keeping.sharedKeys === sharedKeys else { return false }
+    self.keeping = keeping
+    arena.begin(keeping.budget)
+    table.begin(keeping.budget)
+    return true
+  }
+
+  /// Ends a run. Returns false if it isn't worth keeping for another one, or can't be kept.
+  func end() -> Bool {
+    guard !wasLate, arena.allocatedBytes <= Self.keptBytes else { return false }
+    arena.begin(nil)
+    table.begin(nil)
+    keeping = nil
+    return true
+  }
+
+  /// Kept rows may have had so many bytes at most.
+  private static let keptBytes = 16 << 10
+
+  // MARK: Rows
 
   /// Whether rows that aren't in memory are postponed. Then all values of a row are kept, else only those that are compared.
   var isPostponing: Bool { late != nil }
@@ -46,12 +77,13 @@ final class DistinctRows {
       try late.add(probe)
       return false
     }
-    table.add(arena.copy(values, count: orders.count, keeping.sharedKeys), hash)
+    table.add(arena.copy(values, count: orders.count, sharedKeys), hash)
     if try keeping.budget.mustSpill(arena.allocatedBytes + table.allocatedBytes, clause) { postpone() }
     return true
   }
 
   private func postpone() {
+    wasLate = true
     late = RowSorter(width: width + 1, keeping, clause) { [orders] left, right in
       for index in orders.indices {
         let order = orders[index].compare(left[index], right[index])

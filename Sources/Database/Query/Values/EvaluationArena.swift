@@ -30,7 +30,8 @@ final class EvaluationArena {
 
   // A pointer avoids exclusivity checks at run time.
   private let state: UnsafeMutablePointer<State>
-  private let budget: QueryMemoryBudget?
+  // Changed only between two runs of a query.
+  @exclusivity(unchecked) private var budget: QueryMemoryBudget?
 
   /// Creates an arena. Its memory counts towards the budget, if there is one.
   init(capacity: Int = 4096, _ budget: QueryMemoryBudget? = nil) {
@@ -52,6 +53,15 @@ final class EvaluationArena {
 
   /// The memory in use, in bytes.
   var allocatedBytes: Int { state.pointee.bytes }
+
+  /// Frees all allocations. What it keeps of its memory counts towards that budget from now on, or towards
+  /// none.
+  func begin(_ budget: QueryMemoryBudget?) {
+    reset()
+    self.budget?.giveBack(state.pointee.bytes)
+    self.budget = budget
+    budget?.take(state.pointee.bytes)
+  }
 
   /// Calls `body` each time the arena grows and is larger than `limit` bytes.
   func onGrowth(beyond limit: Int, _ body: @escaping () -> Void) {
