@@ -11,6 +11,7 @@ extension EngineConnection {
     let slot = try beginWrite(key, value, keyspace)
     if keyspace.shape == .sequences { try count(before: slot) }
     if slot.pointee.lastPutReplaced {
+      if keyspace.shape == .documents, try updateFound(key, value, slot) { return }
       if try run(.update, slot, key, value) != 0 { return }
       slot.pointee.lastPutReplaced = false
       if try run(.insert, slot, key, value) != 0 { addRows(1, slot) }
@@ -19,6 +20,19 @@ extension EngineConnection {
       slot.pointee.lastPutReplaced = true
       _ = try run(.update, slot, key, value)
     }
+  }
+
+  /// Sets the value of a row where a read has found the key. Returns false if no read has, or if the row now has
+  /// another key, or is gone.
+  private func updateFound(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ slot: Slot
+  ) throws -> Bool {
+    let row = places.row(of: ByteHash.of(key, slot.pointee.keyspace.number))
+    guard row > 0 else { return false }
+    let statement = try statement(.updateRow, slot)
+    bind(key, value, to: statement, at: 1, slot)
+    _ = csqlite_bind_int64(functions, statement, 3, row)
+    return try finish(statement, slot) != 0
   }
 
   func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws

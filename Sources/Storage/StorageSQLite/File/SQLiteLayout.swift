@@ -68,9 +68,9 @@ enum SQLiteLayout {
 }
 
 /// The statements of a keyspace. `?1` is the key or the lower bound, `?2` the value or the upper bound
-/// (`ScanBounds`). In `row`, which only documents have, `?1` is the row's number.
+/// (`ScanBounds`). Only documents have `row`, where `?1` is the row's number, and `updateRow`, where `?3` is.
 enum KeyspaceStatement: Int, CaseIterable {
-  case get, row, insert, update, delete, last, highest
+  case get, row, insert, update, updateRow, delete, last, highest
   /// Inserts of several rows. They cost less per row, because the library's cursor stays at the last inserted
   /// row.
   case insertEight, insertMany
@@ -86,6 +86,8 @@ enum KeyspaceStatement: Int, CaseIterable {
     case .insert, .insertEight, .insertMany:
       "INSERT OR IGNORE INTO \(table) (key, value) VALUES \(Self.parameters(rows: rows))"
     case .update: "UPDATE \(table) SET value = ?2 WHERE key = ?1"
+    // With the plus sign, the index of keys isn't used.
+    case .updateRow: "UPDATE \(table) SET value = ?2 WHERE id = ?3 AND +key = ?1"
     case .delete: "DELETE FROM \(table) WHERE key = ?1"
     case .last: "SELECT key FROM \(table) ORDER BY key DESC LIMIT 1"
     case .highest: SQLiteLayout.highest(keyspace.number, keyspace.shape)
