@@ -512,6 +512,10 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	if grep -rnE --include='*.swift' 'try!|fatalError\(' Sources; then
 	  echo "lint: throw a typed error instead" >&2; exit 1
 	fi
+	# All of Foundation brings ICU's data: 34 MB for the programs, and time for each start.
+	if grep -rnE --include='*.swift' '^([@a-zA-Z()_]+ )*import ([a-z]+ )?Foundation(Internationalization|Networking)?\b' Sources; then
+	  echo "lint: import FoundationEssentials" >&2; exit 1
+	fi
 	# In a process with more than 1,024 open files, Foundation's class never learns of an end. An exit test then waits for ever too.
 	if grep -rnE --include='*.swift' '\bProcess\(\)|processExitsWith' Sources Tests; then
 	  echo "lint: start programs with ChildProcess" >&2; exit 1

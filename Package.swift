@@ -307,10 +307,10 @@ let modules: [Target] = [
     path: "Sources/Bindings/TouchstoneC", swiftSettings: hasRocksDB ? [.define("ROCKSDB")] : []),
 
   // Bench: depends on the library, never the reverse
-  bench.module("BenchmarkKit", ["Bytes", "System", "ChildProcesses", "CTimers"]),
+  bench.module("BenchmarkKit", ["Bytes", "System", "ChildProcesses", "Fleece", "CTimers"]),
   bench.module(
     "Datasets",
-    ["Bytes", "Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto", "CISAL", "CSnappy"]),
+    ["Bytes", "Storage", "SQLiteLibrary", "Fleece", "CSQLite", "CZlib", "CCrypto", "CISAL", "CSnappy"]),
   // Loops in C, also over the libraries of optional engines.
   .target(
     name: "Limits",

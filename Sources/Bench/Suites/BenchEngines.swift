@@ -1,5 +1,5 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
 import Storage
 import StorageLMDB
 import StorageSQLite

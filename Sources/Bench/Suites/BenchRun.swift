@@ -1,7 +1,7 @@
 import BenchmarkKit
 import Datasets
 import Fleece
-import Foundation
+import FoundationEssentials
 import Storage
 
 /// Runs suites and makes a results file.

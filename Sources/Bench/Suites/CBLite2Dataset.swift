@@ -1,5 +1,5 @@
 import Datasets
-import Foundation
+import FoundationEssentials
 import Touchstone
 
 /// Loads the documents of a Couchbase Lite 2.x or 3.x database as a data set. None of the known data sets

@@ -1,12 +1,13 @@
 import BenchmarkKit
-import Foundation
+import Storage
 import Synchronization
 
 /// Threads that start together.
 enum ThreadGroup {
   private final class Shared: Sendable {
-    let start = DispatchSemaphore(value: 0)
-    let done = DispatchGroup()
+    let ready = CountingSemaphore()
+    let start = CountingSemaphore()
+    let done = CountingSemaphore()
     let begin = Mutex(UInt64(0))
     let failure = Mutex<(any Error)?>(nil)
   }
@@ -25,27 +26,25 @@ enum ThreadGroup {
     _ body: @escaping @Sendable (_ prepared: Prepared, _ begin: UInt64) throws -> Void
   ) throws -> Double {
     let shared = Shared()
-    let ready = DispatchSemaphore(value: 0)
+    let workers = Workers(maximum: count)
     for number in 0..<count {
-      shared.done.enter()
-      let thread = Thread {
+      workers.enqueue {
         let prepared = Result { try prepare(number) }
-        ready.signal()
+        shared.ready.signal()
         shared.start.wait()
         do {
           try body(try prepared.get(), shared.begin.withLock { $0 })
         } catch {
           shared.failure.withLock { if $0 == nil { $0 = error } }
         }
-        shared.done.leave()
+        shared.done.signal()
       }
-      thread.start()
     }
-    for _ in 0..<count { ready.wait() }
+    for _ in 0..<count { shared.ready.wait() }
     let begin = Clock.nanoseconds()
     shared.begin.withLock { $0 = begin }
     for _ in 0..<count { shared.start.signal() }
-    shared.done.wait()
+    for _ in 0..<count { shared.done.wait() }
     let seconds = Double(Clock.nanoseconds() - begin) / 1e9
     if let failure = shared.failure.withLock({ $0 }) { throw failure }
     return seconds

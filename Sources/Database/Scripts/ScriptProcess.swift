@@ -86,13 +86,12 @@ package final class ScriptProcess: Sendable {
   /// The path of the program. Throws `unavailable`.
   static func path(_ program: String?) throws -> String {
     if let path = program ?? EnvironmentVariable.value(variable) { return path }
-    var executable = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let length = executable.withUnsafeMutableBytes {
-      $0.baseAddress.map { readlink("/proc/self/exe", $0, Int(PATH_MAX)) } ?? -1
+    guard let executable = RunningProgram.path else {
+      throw ScriptError(.unavailable, "can't find the running executable")
     }
-    guard length > 0 else { throw ScriptError(.unavailable, "can't find the running executable") }
-    let folder = executable[..<(executable[..<length].lastIndex(of: UInt8(ascii: "/")) ?? 0)]
-    let path = String(decoding: folder, as: UTF8.self) + "/" + programName
+    let folder = executable.utf8[
+      ..<(executable.utf8.lastIndex(of: UInt8(ascii: "/")) ?? executable.startIndex)]
+    let path = "\(Substring(folder))/\(programName)"
     guard access(path, X_OK) == 0 else {
       throw ScriptError(
         .unavailable, "can't find \(path); set \(variable) to the path of the program that runs scripts")

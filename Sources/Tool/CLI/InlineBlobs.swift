@@ -1,6 +1,6 @@
 import Blobs
 import Datasets
-import Foundation
+import FoundationEssentials
 import Storage
 import Touchstone
 

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// Counts the instructions of runs with valgrind's tool callgrind.
 ///

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What a gate found, as text for people and in the formats of continuous integration.
 package struct GateReport: Sendable {

@@ -1,5 +1,3 @@
-import Foundation
-
 /// Draws charts as SVG with the program gnuplot.
 package struct Gnuplot: Sendable {
   /// A failure to draw.

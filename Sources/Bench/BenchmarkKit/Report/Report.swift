@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import System
 
 /// Results as charts and tables for people: one self-contained web page, and each chart as a file.

@@ -1,5 +1,9 @@
-import Foundation
+import FoundationEssentials
 import System
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// A directory of results to compare with, by machine and name: `DIR/MACHINE/NAME.json`.
 ///
@@ -24,7 +28,7 @@ package struct BaselineStore: Sendable {
   package func names() throws -> [String] {
     guard FileManager.default.fileExists(atPath: directory) else { return [] }
     return try FileTree.names(in: directory).filter { $0.hasSuffix(".json") }
-      .compactMap { String($0.dropLast(5)).removingPercentEncoding }.sorted()
+      .compactMap { URLComponents(string: String($0.dropLast(5)))?.path }.sorted()
   }
 
   /// Makes the directory of the machine if it is missing. Throws an error with the path unless files can be written there.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 extension JSONEncoder {
   /// An encoder for readable JSON: indented, with members in alphabetical order, so that equal values have

@@ -1,5 +1,5 @@
 import Bytes
-import Foundation
+import FoundationEssentials
 
 /// Results in formats that other programs read.
 package struct ResultsExport {

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// A results file of schema 1: the machine, the engines and the results of a run. docs/results.md describes
 /// every member.

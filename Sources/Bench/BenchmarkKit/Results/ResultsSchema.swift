@@ -1,12 +1,12 @@
-import Foundation
+import Fleece
+import FoundationEssentials
 
 /// Checks a results file against its schema, on the JSON itself and not on this project's types.
 package enum ResultsSchema {
   /// Returns all faults of a results file, one line each: where and what. Empty if it follows schema 1.
   /// Unknown members are allowed.
   package static func faults(in data: Data) -> [String] {
-    guard let parsed = try? JSONSerialization.jsonObject(with: data), let file = parsed as? [String: Any]
-    else {
+    guard let file = (try? data.withUnsafeBytes { try JSONValue(json: $0) })?.object else {
       return ["it is not a JSON object"]
     }
     var check = Check()
@@ -17,7 +17,7 @@ package enum ResultsSchema {
   private struct Check {
     var faults: [String] = []
 
-    mutating func file(_ file: [String: Any]) {
+    mutating func file(_ file: JSONObject) {
       let schema = number(file, "schema", "")
       if let schema, schema != Double(ResultsFile.currentSchema) {
         faults.append("schema: it is \(schema), this is \(ResultsFile.currentSchema)")
@@ -32,9 +32,9 @@ package enum ResultsSchema {
         for name in ["cpu", "os", "filesystem"] { _ = string(machine, name, "machine.") }
         for name in ["cores", "memory_bytes"] { _ = count(machine, name, "machine.") }
       }
-      let engines = object(file, "engines", "") ?? [:]
+      let engines = object(file, "engines", "") ?? JSONObject()
       for (name, value) in engines.sorted(by: { $0.key < $1.key }) {
-        guard let engine = value as? [String: Any] else {
+        guard let engine = value.object else {
           faults.append("engines.\(name): it is not an object")
           continue
         }
@@ -55,14 +55,14 @@ package enum ResultsSchema {
           for end in ["start", "end"] { _ = number(ends, end, "conditions.\(name).") }
         }
       }
-      guard let results = file["results"] as? [Any] else {
+      guard let results = file["results"]?.array else {
         faults.append("results: it is missing or not an array")
         return
       }
       var identities: Set<String> = []
       for (index, value) in results.enumerated() {
         let place = "results[\(index)]."
-        guard let result = value as? [String: Any] else {
+        guard let result = value.object else {
           faults.append("results[\(index)]: it is not an object")
           continue
         }
@@ -74,7 +74,7 @@ package enum ResultsSchema {
 
     /// Checks one result, and returns the identity that must be unique in the file.
     private mutating func result(
-      _ result: [String: Any], _ place: String, _ engines: [String: Any]
+      _ result: JSONObject, _ place: String, _ engines: JSONObject
     ) -> String? {
       let suite = string(result, "suite", place)
       let workload = string(result, "workload", place)
@@ -119,19 +119,21 @@ package enum ResultsSchema {
         }
       }
       guard let suite, let workload, let engine, let parameters else { return nil }
-      let text = parameters.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      let text = parameters.sorted { $0.key < $1.key }.map {
+        "\($0.key)=\($0.value.string ?? $0.value.description)"
+      }
       return "\(suite) \(workload) \(engine) {\(text.joined(separator: ", "))}"
     }
 
     /// Checks the time series of version 1. Readers leave out those of other versions.
-    private mutating func series(_ result: [String: Any], _ place: String) {
-      guard let all = result["series"] as? [Any] else {
+    private mutating func series(_ result: JSONObject, _ place: String) {
+      guard let all = result["series"]?.array else {
         faults.append("\(place)series: it is not an array")
         return
       }
       for (index, value) in all.enumerated() {
         let place = "\(place)series[\(index)]."
-        guard let series = value as? [String: Any], let version = count(series, "version", place) else {
+        guard let series = value.object, let version = count(series, "version", place) else {
           faults.append("\(place.dropLast()): it is not an object with a version")
           continue
         }
@@ -139,11 +141,10 @@ package enum ResultsSchema {
         if let interval = number(series, "interval_seconds", place), interval <= 0 {
           faults.append("\(place)interval_seconds: the number isn't positive")
         }
-        let columns = object(series, "columns", place) ?? [:]
-        let activity = series["activity"] == nil ? [:] : object(series, "activity", place) ?? [:]
-        let lengths = (columns.merging(activity) { first, _ in first }).map {
-          ($0.value as? [NSNumber])?.count ?? 0
-        }
+        let columns = object(series, "columns", place) ?? JSONObject()
+        let activity =
+          series["activity"] == nil ? JSONObject() : object(series, "activity", place) ?? JSONObject()
+        let lengths = (columns.values + activity.values).map { numbers($0)?.count ?? 0 }
         if columns.isEmpty || Set(lengths).count != 1 || lengths[0] == 0 {
           faults.append("\(place)columns: they are missing, or not arrays of as many numbers")
         }
@@ -151,20 +152,19 @@ package enum ResultsSchema {
     }
 
     private mutating func distribution(
-      _ metric: [String: Any], _ place: String
+      _ metric: JSONObject, _ place: String
     ) -> (count: Int, median: Double)? {
-      guard let samples = metric["samples"] as? [NSNumber], !samples.isEmpty else {
+      guard let values = numbers(metric["samples"]), !values.isEmpty else {
         faults.append("\(place)samples: it is missing, empty, or not an array of numbers")
         return nil
       }
-      let values = samples.map(\.doubleValue)
       let median = number(metric, "median", place)
       let p95 = number(metric, "p95", place)
       let p99 = number(metric, "p99", place)
       if let median, let p95, let p99, !(median <= p95 && p95 <= p99 && p99 <= (values.max() ?? 0)) {
         faults.append("\(place.dropLast()): median, p95, p99 and the greatest sample are out of order")
       }
-      let interval = (metric["ci95"] as? [NSNumber])?.map(\.doubleValue)
+      let interval = numbers(metric["ci95"])
       if let interval, interval.count == 2 {
         if let median, !(interval[0] <= median && median <= interval[1]) {
           faults.append("\(place)ci95: the median is outside")
@@ -175,27 +175,34 @@ package enum ResultsSchema {
       return median.map { (values.count, $0) }
     }
 
-    private mutating func string(_ object: [String: Any], _ name: String, _ place: String) -> String? {
-      if let value = object[name] as? String, !value.isEmpty { return value }
+    /// The numbers of an array; nil if it is anything else, or has anything else.
+    private func numbers(_ value: JSONValue?) -> [Double]? {
+      guard let items = value?.array else { return nil }
+      let numbers = items.compactMap(\.double)
+      return numbers.count == items.count ? numbers : nil
+    }
+
+    private mutating func string(_ object: JSONObject, _ name: String, _ place: String) -> String? {
+      if let value = object[name]?.string, !value.isEmpty { return value }
       faults.append("\(place)\(name): it is missing, empty, or not a string")
       return nil
     }
 
-    private mutating func number(_ object: [String: Any], _ name: String, _ place: String) -> Double? {
-      if let value = object[name] as? NSNumber { return value.doubleValue }
+    private mutating func number(_ object: JSONObject, _ name: String, _ place: String) -> Double? {
+      if let value = object[name]?.double { return value }
       faults.append("\(place)\(name): it is missing or not a number")
       return nil
     }
 
-    private mutating func count(_ object: [String: Any], _ name: String, _ place: String) -> Int? {
+    private mutating func count(_ object: JSONObject, _ name: String, _ place: String) -> Int? {
       guard let value = number(object, name, place) else { return nil }
       if let count = Int(exactly: value), count >= 0 { return count }
       faults.append("\(place)\(name): \(value) is not a count")
       return nil
     }
 
-    private mutating func object(_ object: [String: Any], _ name: String, _ place: String) -> [String: Any]? {
-      if let value = object[name] as? [String: Any] { return value }
+    private mutating func object(_ object: JSONObject, _ name: String, _ place: String) -> JSONObject? {
+      if let value = object[name]?.object { return value }
       faults.append("\(place)\(name): it is missing or not an object")
       return nil
     }

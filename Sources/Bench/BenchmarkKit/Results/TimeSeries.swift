@@ -1,5 +1,3 @@
-import Foundation
-
 /// What a run did interval by interval: columns with a value for each interval. docs/results.md describes them.
 public struct TimeSeries: Codable, Equatable, Sendable {
   /// The version that this type reads and writes.

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import System
 
 #if canImport(Glibc)
   import Glibc
@@ -6,11 +7,10 @@ import Foundation
 
 /// Directories that are filled once and used by many runs. Workloads that read share a database. Workloads
 /// that write start with a copy of it.
-package final class Fixtures: @unchecked Sendable {
+package final class Fixtures: Sendable {
   // Runs are serial. The lock is for the compiler and for tests.
-  private let lock = NSLock()
+  private let directories = Lock<[String: TrialDirectory]>([:])
   private let parent: String
-  private var directories: [String: TrialDirectory] = [:]
 
   /// Makes fixtures in the directory `parent`.
   package init(in parent: String) { self.parent = parent }
@@ -20,19 +20,19 @@ package final class Fixtures: @unchecked Sendable {
   /// Returns the directory of that name, and calls `fill` to fill it the first time. Its files are then
   /// synced.
   package func directory(_ name: String, fill: (String) throws -> Void) throws -> String {
-    lock.lock()
-    defer { lock.unlock() }
-    if let directory = directories[name] { return directory.path }
-    let directory = try TrialDirectory(in: parent)
-    do {
-      try fill(directory.path)
-      try Fixtures.syncFiles(in: directory.path)
-    } catch {
-      directory.remove()
-      throw error
+    try directories.withLock { directories in
+      if let directory = directories[name] { return directory.path }
+      let directory = try TrialDirectory(in: parent)
+      do {
+        try fill(directory.path)
+        try Fixtures.syncFiles(in: directory.path)
+      } catch {
+        directory.remove()
+        throw error
+      }
+      directories[name] = directory
+      return directory.path
     }
-    directories[name] = directory
-    return directory.path
   }
 
   /// Copies the files of a directory to another one and syncs them, so that the next run doesn't pay for
@@ -46,10 +46,10 @@ package final class Fixtures: @unchecked Sendable {
 
   /// Removes all directories.
   package func removeAll() {
-    lock.lock()
-    defer { lock.unlock() }
-    for directory in directories.values { directory.remove() }
-    directories = [:]
+    directories.withLock { directories in
+      for directory in directories.values { directory.remove() }
+      directories = [:]
+    }
   }
 
   private static func syncFiles(in directory: String) throws {

@@ -1,4 +1,5 @@
-import Foundation
+import Bytes
+import FoundationEssentials
 
 #if canImport(Glibc)
   import Glibc
@@ -47,8 +48,8 @@ public struct Machine: Codable, Equatable, Sendable {
     guard let text = TextFile.read(path) else { return nil }
     for line in text.split(separator: "\n") where line.hasPrefix(name) {
       guard let position = line.firstIndex(of: separator) else { continue }
-      let value = line[line.index(after: position)...].trimmingCharacters(in: .whitespaces)
-      return value.trimmingCharacters(in: CharacterSet(charactersIn: "\""))
+      let value = line[line.index(after: position)...].trimming()
+      return String(value.trimming { $0 == "\"" })
     }
     return nil
   }

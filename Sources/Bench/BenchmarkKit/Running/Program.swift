@@ -1,5 +1,5 @@
 import ChildProcesses
-import Foundation
+import FoundationEssentials
 
 /// Runs other programs and waits for them.
 package enum Program {

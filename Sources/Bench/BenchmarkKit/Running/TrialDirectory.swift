@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// A new directory for one run.
 package struct TrialDirectory {

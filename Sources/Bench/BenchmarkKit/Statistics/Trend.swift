@@ -1,4 +1,6 @@
-import Foundation
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// How the results of workloads changed from run to run.
 package struct Trend: Sendable {

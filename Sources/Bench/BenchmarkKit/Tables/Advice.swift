@@ -1,4 +1,6 @@
-import Foundation
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// Which engine is fastest for what: a line for each use, from the numbers of a run. It is silent where the samples don't bear
 /// an answer.

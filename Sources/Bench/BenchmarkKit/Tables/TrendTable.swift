@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// A trend as text and as JSON.
 extension Trend {

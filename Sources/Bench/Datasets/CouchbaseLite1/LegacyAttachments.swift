@@ -1,7 +1,7 @@
 import Bytes
 import CCrypto
 import CZlib
-import Foundation
+import FoundationEssentials
 
 /// Writes the attachments of a database that is being made, each once, and the JSON that names them.
 final class LegacyAttachments {

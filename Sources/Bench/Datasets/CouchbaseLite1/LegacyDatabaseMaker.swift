@@ -1,6 +1,6 @@
 import Bytes
 import CSQLite
-import Foundation
+import FoundationEssentials
 import SQLiteLibrary
 
 /// Writes a database in the format of Couchbase Lite 1.x, with plain SQL. For tests and measurements of

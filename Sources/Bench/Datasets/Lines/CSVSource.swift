@@ -1,5 +1,5 @@
 import Bytes
-import Foundation
+import Fleece
 
 /// The documents of a CSV file, gzip or plain: a header with the names of properties, then a record for each document.
 ///
@@ -182,7 +182,7 @@ package enum CSVValue {
   /// Whether it is valid JSON of an object, an array or a string.
   private static func isStructured(_ text: String) -> Bool {
     guard let first = text.utf8.first, [0x7B, 0x5B, 0x22].contains(first) else { return false }
-    return (try? JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)) != nil
+    return (try? JSONValue(json: text)) != nil
   }
 }
 

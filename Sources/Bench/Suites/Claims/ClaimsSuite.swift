@@ -1,6 +1,6 @@
 import BenchmarkKit
 import Datasets
-import Foundation
+import FoundationEssentials
 import Storage
 import Touchstone
 

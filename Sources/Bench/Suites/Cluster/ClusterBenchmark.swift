@@ -1,9 +1,13 @@
 import BenchmarkKit
 import ChildProcesses
 import Datasets
-import Foundation
+import FoundationEssentials
 import Storage
 import Touchstone
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// A benchmark of the suite `cluster`: clients over HTTP, several servers, one PostgreSQL.
 struct ClusterBenchmark: Sendable {

@@ -1,7 +1,11 @@
 import BenchmarkKit
 import CTimers
-import Foundation
+import FoundationEssentials
 import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// A Unix socket in front of a server that hands on every byte in each direction after a fixed time, as a long way does.
 ///
@@ -22,7 +26,7 @@ final class DelayingProxy: @unchecked Sendable {
   private let listener: Int32
   /// Both ends of a pair: closing one ends the thread.
   private let wake: (Int32, Int32)
-  private let ended = DispatchSemaphore(value: 0)
+  private let ended = CountingSemaphore()
   private var links: [Link] = []
   /// How often a client has said something after the server did.
   private let trips = Lock(0)
@@ -59,13 +63,12 @@ final class DelayingProxy: @unchecked Sendable {
     let path = directory + "/.s.PGSQL.5432"
     guard listener >= 0, Self.withAddress(path, { bind(listener, $0, $1) }) == 0, listen(listener, 512) == 0
     else { throw StorageError.system(errno, "can't listen", path) }
-    let thread = Thread { [self] in
+    Workers(maximum: 1).enqueue { [self] in
       ArrivalSchedule.waitExactly()
       serve()
       links = []
       ended.signal()
     }
-    thread.start()
   }
 
   /// The round trips of all connections so far.

@@ -1,6 +1,5 @@
 import BenchmarkKit
 import Datasets
-import Foundation
 import Touchstone
 
 /// The data that the workloads of the suite `cold` share: one database of each engine, which isn't changed.

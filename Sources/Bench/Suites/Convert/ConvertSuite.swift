@@ -1,5 +1,5 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
 import Storage
 import Touchstone
 
@@ -177,7 +177,7 @@ final class ConvertData: Sendable {
   }
 
   private func copied(_ path: String, _ trial: TrialContext) throws -> String {
-    try Fixtures.copy((path as NSString).deletingLastPathComponent, to: trial.directory)
+    try Fixtures.copy(URL(filePath: path).deletingLastPathComponent().path, to: trial.directory)
     return "\(trial.directory)/\(Self.name).touchstone"
   }
 
@@ -205,7 +205,7 @@ final class ConvertData: Sendable {
   /// Copies the engine's database and opens the copy as a user does. A path can be open only once.
   private func open(_ engine: ProbedEngine, _ directory: String) throws -> Database {
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    try Fixtures.copy((try filled(engine) as NSString).deletingLastPathComponent, to: directory)
+    try Fixtures.copy(URL(filePath: try filled(engine)).deletingLastPathComponent().path, to: directory)
     return try Database.open(
       Self.name, in: directory, options: DatabaseOptions(key: try key(engine), compaction: .off))
   }

@@ -1,7 +1,6 @@
 import BenchmarkKit
 import Bytes
 import Datasets
-import Foundation
 import Storage
 import Touchstone
 

@@ -1,6 +1,5 @@
 import BenchmarkKit
 import Datasets
-import Foundation
 import Storage
 
 /// A benchmark of the suite `endure`. It makes the runs on an engine.

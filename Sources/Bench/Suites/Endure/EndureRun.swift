@@ -1,6 +1,5 @@
 import BenchmarkKit
 import Datasets
-import Foundation
 import Storage
 import Synchronization
 

@@ -1,7 +1,11 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
 import Storage
 import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// Looks at the process, the files and the engine at the end of each interval of a run.
 final class EndureWatch: Sendable {
@@ -28,8 +32,8 @@ final class EndureWatch: Sendable {
   }
 
   private let state = Mutex(State())
-  private let ended = DispatchSemaphore(value: 0)
-  private let wake = DispatchSemaphore(value: 0)
+  private let ended = CountingSemaphore()
+  private let wake = CountingSemaphore()
   private let directory: String
   private let activity: EngineActivity
   private let start: Look
@@ -42,13 +46,13 @@ final class EndureWatch: Sendable {
     self.activity = activity
     self.storedBytes = Atomic(storedBytes)
     start = Self.look(directory, activity)
-    let thread = Thread { [self] in
+    Workers(maximum: 1).enqueue { [self] in
       var number = 1
       while !state.withLock({ $0.isDone }) {
         let due = begin + UInt64(Double(number) * interval * 1e9)
         let now = Clock.nanoseconds()
         // Woken up at the end of the run.
-        if due > now { _ = wake.wait(timeout: .now() + .nanoseconds(Int(due - now))) }
+        if due > now { _ = wake.wait(seconds: Double(due - now) / 1e9) }
         if state.withLock({ $0.isDone }) { break }
         let look = current()
         state.withLock { $0.looks.append(look) }
@@ -56,7 +60,6 @@ final class EndureWatch: Sendable {
       }
       ended.signal()
     }
-    thread.start()
   }
 
   /// Ends the watch. Returns a look for each interval that has ended, and one for the rest. Totals count from the
@@ -117,7 +120,7 @@ final class EndureWatch: Sendable {
         written: ProcessUsage.diskBytesWritten() ?? 0)
       if let quiet = detector.add(usage) { return quiet }
       if time >= limit { return nil }
-      Thread.sleep(forTimeInterval: 0.05)
+      usleep(50_000)
     }
   }
 }

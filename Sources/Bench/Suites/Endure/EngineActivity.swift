@@ -1,8 +1,11 @@
 import BenchmarkKit
-import Foundation
 import Storage
 import StorageFlat
 import StorageSQLite
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// What an engine's library does besides transactions, by the library's own numbers.
 struct EngineActivity: Sendable {
@@ -35,12 +38,12 @@ struct EngineActivity: Sendable {
   static func log(_ path: String) -> [Value] {
     var bytes = 0
     var checkpoints = 0
-    if let file = FileHandle(forReadingAtPath: path) {
-      defer { try? file.close() }
-      if let header = try? file.read(upToCount: 32), header.count >= 16 {
-        checkpoints = header[12..<16].reduce(0) { $0 << 8 | Int($1) }
-      }
-      bytes = Int((try? file.seekToEnd()) ?? 0)
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    if file >= 0 {
+      defer { close(file) }
+      var count = [UInt8](repeating: 0, count: 4)
+      if pread(file, &count, 4, 12) == 4 { checkpoints = count.reduce(0) { $0 << 8 | Int($1) } }
+      bytes = max(0, lseek(file, 0, SEEK_END))
     }
     return [("checkpoints", checkpoints, true), ("wal_bytes", bytes, false)]
   }

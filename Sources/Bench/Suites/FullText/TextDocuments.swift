@@ -1,5 +1,5 @@
 import Datasets
-import Foundation
+import Fleece
 
 /// The texts of those documents of a data set that have text.
 struct TextDocuments: Sendable {
@@ -13,12 +13,12 @@ struct TextDocuments: Sendable {
     /// One text per column.
     var texts: [String] { [description ?? "", content ?? "", reviews.joined(separator: " ")] }
 
-    func json() throws -> Data {
-      var object: [String: Any] = [:]
-      if let description { object["description"] = description }
-      if let content { object["content"] = content }
-      if !reviews.isEmpty { object["reviews"] = reviews }
-      return try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys])
+    func json() throws -> [UInt8] {
+      var object = JSONObject()
+      object["description"] = description.map(JSONValue.string)
+      object["content"] = content.map(JSONValue.string)
+      if !reviews.isEmpty { object["reviews"] = .array(reviews.map(JSONValue.string)) }
+      return Array(try JSONValue.object(object).canonicalJSON().utf8)
     }
   }
 
@@ -30,12 +30,11 @@ struct TextDocuments: Sendable {
   init(_ dataset: LoadedDataset) throws {
     var documents: [Document] = []
     for number in 0..<dataset.count {
-      let parsed = try JSONSerialization.jsonObject(with: Data(dataset.json(number))) as? [String: Any]
-      let reviews = (parsed?["reviews"] as? [[String: Any]] ?? []).compactMap { $0["content"] as? String }
+      let parsed = try JSONValue(json: dataset.json(number))
       let document = Document(
-        id: dataset.idText(number),
-        description: parsed?["description"] as? String,
-        content: parsed?["content"] as? String, reviews: reviews)
+        id: dataset.idText(number), description: parsed["description"].string,
+        content: parsed["content"].string,
+        reviews: parsed["reviews"].array?.compactMap { $0["content"].string } ?? [])
       if document.texts.contains(where: { !$0.isEmpty }) { documents.append(document) }
     }
     all = documents

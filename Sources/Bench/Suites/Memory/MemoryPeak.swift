@@ -1,15 +1,10 @@
 import BenchmarkKit
-import Foundation
 import Storage
 
 /// The peak of the process's anonymous memory during a call. The kernel doesn't record this peak, so a thread
 /// samples the memory, by default every two milliseconds. Shorter peaks can be missed.
 final class MemoryPeak: Sendable {
-  private struct State {
-    var bytes = 0
-    var isDone = false
-  }
-  private let state = Lock(State())
+  private let peak = Lock(0)
   private let now: @Sendable () -> Int?
   private let interval: Double
 
@@ -23,23 +18,19 @@ final class MemoryPeak: Sendable {
   }
 
   /// The peak in bytes; 0 before a measurement, or if the kernel doesn't report it.
-  var bytes: Int { state.withLock { $0.bytes } }
+  var bytes: Int { peak.withLock { $0 } }
 
   /// Calls `body` and samples the memory until it returns.
   func measure(_ body: () throws -> Void) throws {
-    state.withLock { $0 = State() }
-    let ended = DispatchSemaphore(value: 0)
-    let thread = Thread { [self] in
-      while !state.withLock({ $0.isDone }) {
-        look()
-        Thread.sleep(forTimeInterval: interval)
-      }
+    peak.withLock { $0 = 0 }
+    let (isOver, ended) = (CountingSemaphore(), CountingSemaphore())
+    Workers(maximum: 1).enqueue { [self] in
+      repeat { look() } while !isOver.wait(seconds: interval)
       ended.signal()
     }
-    thread.start()
     defer {
       look()
-      state.withLock { $0.isDone = true }
+      isOver.signal()
       ended.wait()
     }
     try body()
@@ -47,6 +38,6 @@ final class MemoryPeak: Sendable {
 
   private func look() {
     let bytes = now() ?? 0
-    state.withLock { $0.bytes = max($0.bytes, bytes) }
+    peak.withLock { $0 = max($0, bytes) }
   }
 }

@@ -1,3 +1,4 @@
+import Bytes
 import Datasets
 
 /// The shares of operations in the workload `mix` of the suite `mine`, and how documents are chosen.
@@ -119,14 +120,14 @@ package struct OperationMix: Sendable, Equatable {
     var longestScan = 1_000
     var ignored: [String] = []
     for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-      let line = line.trimmingCharacters(in: .whitespaces)
+      let line = String(line.trimming())
       guard let first = line.first, first != "#", first != "!" else { continue }
       guard let sign = line.firstIndex(where: { $0 == "=" || $0 == ":" }) else {
         throw DatasetError(
           .badLine, "'\(line)' isn't NAME=VALUE, such as readproportion=0.5", path: path, line: number + 1)
       }
-      let name = line[..<sign].trimmingCharacters(in: .whitespaces)
-      let value = line[line.index(after: sign)...].trimmingCharacters(in: .whitespaces)
+      let name = String(line[..<sign].trimming())
+      let value = String(line[line.index(after: sign)...].trimming())
       if let proportion = Self.proportions.first(where: { $0.property == name }) {
         guard let share = Self.share(value) else {
           throw DatasetError(

@@ -1,6 +1,5 @@
 import BenchmarkKit
 import Datasets
-import Foundation
 import Storage
 import Touchstone
 
@@ -74,10 +73,7 @@ final class QueryData: Sendable {
     var liker: String?
     for number in stride(from: 0, to: dataset.count, by: 1) where liker == nil {
       let json = dataset.json(number)
-      guard let object = try? JSONSerialization.jsonObject(with: Data(json)) as? [String: Any],
-        let likes = object["public_likes"] as? [String], let first = likes.first
-      else { continue }
-      liker = first
+      liker = (try? JSONValue(json: json))?["public_likes"].array?.first?.string
     }
     likers = [liker ?? "nobody"]
     let count = min(1_000, dataset.count)

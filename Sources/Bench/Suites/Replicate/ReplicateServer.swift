@@ -1,7 +1,11 @@
 import BenchmarkKit
 import ChildProcesses
-import Foundation
+import FoundationEssentials
 import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// `touchstone serve` as a child process that serves one database on loopback.
 final class ReplicateServer: Sendable {

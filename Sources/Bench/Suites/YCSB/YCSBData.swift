@@ -1,6 +1,5 @@
 import BenchmarkKit
 import Datasets
-import Foundation
 import Touchstone
 
 /// The data that the workloads of a YCSB run share: the documents and their databases.

@@ -1,5 +1,8 @@
 import Datasets
-import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// Zipfian ranks from 0 to `count` - 1. The probability of rank k is proportional to 1 / (k + 1)^theta.
 ///

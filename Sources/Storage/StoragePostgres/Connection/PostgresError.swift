@@ -1,4 +1,3 @@
-import Foundation
 import Storage
 
 /// A failure that a server or libpq reports.
@@ -14,7 +13,7 @@ struct PostgresError: Error {
 
   init(_ state: String?, _ message: String, isLost: Bool, isAboutPassword: Bool = false) {
     self.state = state
-    self.message = message.trimmingCharacters(in: .whitespacesAndNewlines)
+    self.message = String(message.trimming())
     self.isLost = isLost || Self.endsConnection(state)
     self.isAboutPassword = isAboutPassword
   }

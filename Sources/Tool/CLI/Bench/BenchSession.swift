@@ -1,5 +1,5 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
 import Storage
 import Suites
 
@@ -62,7 +62,7 @@ struct BenchSession {
     arguments.add(option: "commits", settings.commits)
     arguments.add(option: "output", output)
     let counts = try AllocationCounter.count(
-      Bundle.main.executablePath ?? CommandLine.arguments[0], arguments, output: output)
+      RunningProgram.path ?? CommandLine.arguments[0], arguments, output: output)
     for index in results.results.indices {
       guard let count = counts[results.results[index].identity] else { continue }
       results.results[index].metrics.setAllocations(count)
@@ -125,7 +125,7 @@ struct BenchSession {
       arguments.add(option: "inject-counts", baselinePath)
     }
     let counts = try InstructionCounter().count(
-      Bundle.main.executablePath ?? CommandLine.arguments[0], arguments,
+      RunningProgram.path ?? CommandLine.arguments[0], arguments,
       environment: ["TOUCHSTONE_LMDB_MAP_BYTES": "\(4 << 30)"], in: directory.path)
     let runs = try RunLog.read(logPath)
     guard counts.count == runs.count else {
@@ -160,23 +160,21 @@ struct RunLog {
     let runsThreads: Bool
   }
 
-  private let file: FileHandle
+  private let file: StandardOutput
 
   /// Lines appear as they are added, so an existing file is emptied and not replaced.
   init(_ path: String) throws {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else {
-      throw UsageError("--run-log: \(path) can't be written: \(String(cString: strerror(errno)))")
-    }
-    file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    do { file = try StandardOutput(path: path) } catch { throw UsageError("--run-log: \(error)") }
   }
 
+  /// Ignores an error: whoever reads the log counts its lines.
   func add(_ progress: Runner.Progress) {
     let words = [
       progress.isLimit ? "limit" : "run", progress.workload.runsThreads ? "threads" : "thread",
       progress.workload.identity(progress.engine),
     ]
-    file.write(Data((words.joined(separator: " ") + "\n").utf8))
+    try? file.line(words.joined(separator: " "))
+    try? file.flush()
   }
 
   static func read(_ path: String) throws -> [Run] {

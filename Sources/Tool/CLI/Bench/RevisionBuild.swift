@@ -1,5 +1,6 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
+import Storage
 
 /// A build of another revision of the checkout in which this executable was built.
 struct RevisionBuild {
@@ -13,13 +14,13 @@ struct RevisionBuild {
   /// Checks out `revision` below `workDirectory` and builds it, which takes minutes the first time. Throws a
   /// `UsageError` if this executable isn't in a checkout, there is no such revision, or the build fails.
   init(_ revision: String, workDirectory: String) throws {
-    executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
+    executable = RunningProgram.path ?? CommandLine.arguments[0]
     let folder = URL(fileURLWithPath: executable).deletingLastPathComponent().path
     let found = try Program.run(named: "git", ["-C", folder, "rev-parse", "--show-toplevel"])
     guard found.status == 0 else {
       throw UsageError("--against: \(folder) isn't in a git checkout")
     }
-    checkout = found.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    checkout = String(found.output.trimming())
     let commit = try Program.run(
       named: "git", ["-C", checkout, "rev-parse", "--verify", "--quiet", revision + "^{commit}"])
     guard commit.status == 0 else { throw UsageError("--against: there is no revision '\(revision)'") }

@@ -1,5 +1,5 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
 import Query
 import Suites
 import Touchstone
@@ -73,7 +73,7 @@ struct AdviseCommand: Subcommand {
     case (_?, _?): throw UsageError("QUERY and --queries can't be combined")
     }
     seconds = try arguments.value(Self.seconds) ?? 0.2
-    directory = try arguments.value(Self.directory) ?? NSTemporaryDirectory()
+    directory = try arguments.value(Self.directory) ?? FileManager.default.temporaryDirectory.path
     asJSON = arguments[DatabaseArguments.json]
   }
 

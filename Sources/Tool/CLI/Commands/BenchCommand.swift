@@ -1,6 +1,6 @@
 import BenchmarkKit
 import Datasets
-import Foundation
+import FoundationEssentials
 import Query
 import Storage
 import Suites
@@ -181,7 +181,7 @@ struct BenchCommand: Subcommand {
     settings.location = try arguments.value(Self.location)
     try Self.checkServer(settings, chosen)
     settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
-    settings.executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
+    settings.executable = RunningProgram.path ?? CommandLine.arguments[0]
     settings.measuresAllPairs = arguments[Self.allPairs]
     if let only = try arguments.value(Self.only) {
       let names = Set(only.split(separator: ",").map(String.init))
@@ -314,7 +314,7 @@ struct BenchCommand: Subcommand {
   /// The release, and the revision of the checkout that the executable was built from, if it is still in it:
   /// `0.3.0+1a2b3c4`, or `0.3.0+1a2b3c4.changed` if files of the checkout differ from that revision.
   static var version: String {
-    version(executable: Bundle.main.executablePath ?? "", source: #filePath)
+    version(executable: RunningProgram.path ?? "", source: #filePath)
   }
 
   /// `source` is the path of this file in the checkout, as the compiler saw it. Any other repository, such as that of the
@@ -328,7 +328,7 @@ struct BenchCommand: Subcommand {
     func git(_ arguments: String...) -> String? {
       let found = try? Program.run(named: "git", ["-C", checkout] + arguments, errors: .apart)
       guard let found, found.status == 0 else { return nil }
-      return found.output.trimmingCharacters(in: .whitespacesAndNewlines)
+      return String(found.output.trimming())
     }
     guard let top = git("rev-parse", "--show-toplevel"), resolved(top) == checkout,
       let revision = git("rev-parse", "--short", "HEAD"), !revision.isEmpty

@@ -1,5 +1,5 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
 import System
 
 /// `touchstone compare`: compares two results files, metric by metric.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Touchstone
 
 /// `touchstone put`: saves a document.

@@ -1,5 +1,4 @@
 import BenchmarkKit
-import Foundation
 import Suites
 
 /// `touchstone report`: makes a web page with charts from results files.

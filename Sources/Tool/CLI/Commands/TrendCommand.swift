@@ -1,5 +1,4 @@
 import BenchmarkKit
-import Foundation
 
 /// `touchstone trend`: shows how results changed from run to run.
 struct TrendCommand: Subcommand {

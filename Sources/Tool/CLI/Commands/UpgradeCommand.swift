@@ -1,5 +1,5 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
 import Touchstone
 
 /// `touchstone upgrade`: makes databases from Couchbase Lite 1.x databases.
@@ -226,7 +226,7 @@ struct UpgradeCommand: Subcommand {
     _ line: PhaseProgressLine
   ) throws -> UpgradeReport {
     if let path = Self.path(of: target, source) { try checkIsFree(path) }
-    let place = try TrialDirectory(in: NSTemporaryDirectory())
+    let place = try TrialDirectory(in: FileManager.default.temporaryDirectory.path)
     defer { place.remove() }
     // What was encrypted isn't written in the clear, not even for a moment.
     let isSecret = options.sourceKey != nil && newKey == nil

@@ -1,6 +1,6 @@
 import BenchmarkKit
 import CBuild
-import Foundation
+import FoundationEssentials
 import Touchstone
 
 /// `touchstone version`: the version, the commit it was built from, and the libraries it uses.

@@ -1,5 +1,5 @@
 import Fleece
-import Foundation
+import FoundationEssentials
 import Touchstone
 import Views
 
@@ -182,7 +182,7 @@ struct ViewCommand: Subcommand {
     guard let text = String(validating: data, as: UTF8.self) else {
       throw UsageError("--\(option): \(path) isn't UTF-8")
     }
-    return text.trimmingCharacters(in: .whitespacesAndNewlines)
+    return String(text.trimming())
   }
 
   private func query(_ database: Database, _ output: StandardOutput) throws {

@@ -126,7 +126,7 @@ struct IndexAdvice {
   /// The indexes that ADVISE names for a query.
   private static func advised(_ query: NamedQuery, in database: Database) throws -> [ValueIndexDefinition] {
     try database.query("ADVISE " + query.text).run(query.parameters).compactMap { row in
-      guard let line = row[0].string, let start = line.range(of: ": CREATE INDEX ") else { return nil }
+      guard let line = row[0].string, let start = line.firstRange(of: ": CREATE INDEX ") else { return nil }
       let text = String(line[line.index(start.lowerBound, offsetBy: 2)...])
       guard case .index(let statement) = try QueryStatement(parsing: text),
         case .create(_, let definition, _) = statement.action

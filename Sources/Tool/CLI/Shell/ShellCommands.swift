@@ -1,4 +1,3 @@
-import Foundation
 import Query
 import Touchstone
 
@@ -118,7 +117,7 @@ enum ShellCommands {
 
   /// The line, or the command that a person means who types `help`, `quit` or `exit` where a query could begin.
   static func spelled(_ line: String) -> String {
-    let word = line.trimmingCharacters(in: CharacterSet(charactersIn: "; \t")).lowercased()
+    let word = line.trimming { "; \t".contains($0) }.lowercased()
     return ["help", "quit", "exit"].contains(word) ? "." + word : line
   }
 

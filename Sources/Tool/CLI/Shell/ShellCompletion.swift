@@ -1,5 +1,5 @@
 import BenchmarkKit
-import Foundation
+import FoundationEssentials
 import Query
 
 /// Completes what is typed in the shell: words of the language, functions, properties, and the shell's own commands.
@@ -71,9 +71,9 @@ final class ShellCompletion {
     let names =
       (try? FileManager.default.contentsOfDirectory(atPath: directory.isEmpty ? "." : directory)) ?? []
     return names.filter { !$0.hasPrefix(".") }.map { name in
-      var isDirectory: ObjCBool = false
+      var isDirectory = false
       _ = FileManager.default.fileExists(atPath: directory + name, isDirectory: &isDirectory)
-      return directory + name + (isDirectory.boolValue ? "/" : "")
+      return directory + name + (isDirectory ? "/" : "")
     }
   }
 
@@ -84,10 +84,10 @@ final class ShellCompletion {
     )
     .sorted()
     guard let first = matching.first else { return Found() }
-    let common = matching.dropFirst().reduce(first) { $0.commonPrefix(with: $1) }
+    let common = matching.dropFirst().reduce(first) { String(zip($0, $1).prefix { $0 == $1 }.map(\.0)) }
     let insertion = String(common.dropFirst(word.count))
     guard matching.count > 1, insertion.isEmpty else { return Found(insertion: insertion) }
-    return Found(choices: matching.map { $0.trimmingCharacters(in: .whitespaces) })
+    return Found(choices: matching.map { String($0.trimming()) })
   }
 
   private static func isWordCharacter(_ character: Character) -> Bool {

@@ -1,5 +1,4 @@
 import CLineEditor
-import Foundation
 import Query
 import Storage
 import Touchstone
@@ -36,7 +35,7 @@ final class ShellSignals: Sendable {
       _ = fcntl(end, F_SETFL, O_NONBLOCK)
     }
     (wake, wakeWriter) = (ends[0], ends[1])
-    Thread.detachNewThread { [self] in
+    Workers(maximum: 1).enqueue { [self] in
       while true { wait() }
     }
   }

@@ -1,4 +1,3 @@
-import Foundation
 import Query
 import Storage
 import Synchronization
@@ -35,7 +34,7 @@ enum Interrupt {
   static func cancelling<Result>(_ body: (QueryCancellation) throws -> Result) rethrows -> Result {
     let cancellation = QueryCancellation()
     let hasEnded = CountingSemaphore()
-    Thread.detachNewThread {
+    Workers(maximum: 1).enqueue {
       while !hasEnded.wait(seconds: 0.02) {
         if isRequested { return cancellation.cancel() }
       }

@@ -4,7 +4,10 @@ import Bytes
 import CCrypto
 import CISAL
 import CSnappy
-import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// Writes a ForestDB file: records in blocks of their stores, headers, superblocks, and blocks that are used again.
 final class ForestDBWriter {

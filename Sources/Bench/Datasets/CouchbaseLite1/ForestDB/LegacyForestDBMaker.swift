@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// Writes a database in the format of Couchbase Lite 1.2 to 1.4 with ForestDB storage. For tests and measurements of
 /// upgrades.
