@@ -102,6 +102,7 @@ struct ResultsFileTests {
     try expect(faults { $0.append($0[0]) }.contains("occurs twice"))
     try expect(faults { $0[0]["engine"] = "rocks" }.contains("isn't one of the engines"))
     try expect(faults { $0[0]["operations"] = 0 }.contains("operations"))
+    try expect(faults { $0[0]["operations"] = true }.contains("operations: it is missing or not a number"))
     try expect(faults { $0[0]["metrics"] = [:] }.contains("metrics.seconds"))
     try expect(
       faults { $0[0]["limit"] = ["name": "x", "normalized": 7, "seconds": ["median": 1]] }

@@ -109,3 +109,21 @@ import Testing
     expect("a\rb".csvField, equals: "\"a\rb\"")
   }
 }
+
+@Suite("Characters at the ends of a text") struct TrimmingTests {
+  @Test(
+    "blanks, tabs and line ends are taken from both ends, and from nowhere else",
+    arguments: [
+      ("", ""), (" ", ""), ("a", "a"), (" a", "a"), ("a\n", "a"), ("\t a b \r\n", "a b"),
+      ("\u{A0}é\u{2028}", "é"),
+    ])
+  func blanks(_ text: String, _ trimmed: String) {
+    expect(String(text.trimming()), equals: trimmed)
+    expect(String(Substring(text).trimming()), equals: trimmed)
+  }
+
+  @Test("or the characters that are asked for") func others() {
+    expect(String("\"a \"b\"".trimming { $0 == "\"" }), equals: "a \"b")
+    expect(String(";; \t;".trimming { "; \t".contains($0) }), equals: "")
+  }
+}
