@@ -134,8 +134,7 @@ LIBRARY = $(SCRATCH)/library/$(SONAME)
 LIBRARY_PACKAGES = libcrypto libcurl libisal lmdb libmicrohttpd libssl snappy libzip zlib $(filter rocksdb,$(TOUCHSTONE_ENGINES))
 LIBRARY_LIBRARIES = -licui18n -licuuc -lsimdjson -lstemmer -lwslay -lstdc++ -ldl
 # Parts of Swift's static Foundation that its archives need but don't name.
-FOUNDATION = -lFoundationEssentials -l_FoundationCollections -l_FoundationCShims -l_FoundationICU -lCoreFoundation -l_CFXMLInterface \
-  -lBlocksRuntime
+FOUNDATION = -lFoundationEssentials -l_FoundationCollections -l_FoundationCShims
 
 library: deps ## Builds the shared library for C, and checks that it exports what touchstone.h declares
 	@TOUCHSTONE_LIBRARY=1 swift build $(SWIFT_FLAGS) --product touchstone-c
@@ -258,8 +257,11 @@ deb: deps ## Makes a Debian package that needs no Swift, and checks it with lint
 	# The runtime is linked into the programs, so what is built is kept apart. A package that is passed on has no WiredTiger, whose
 	# licence is the GPL (docs/storage-wiredtiger.md).
 	export TOUCHSTONE_ENGINES='$(or $(strip $(filter-out wiredtiger,$(TOUCHSTONE_ENGINES))),none)'
+	# Nothing opens the programs as libraries, so they export nothing, which the compiler asks for with a static runtime. Relative
+	# relocations are packed: glibc reads these from 2.36 on.
+	linking=(-Xswiftc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -z -Xlinker pack-relative-relocs)
 	for product in touchstone touchstone-scripts; do
-	  swift build -c release -Xswiftc -no-emit-module-separately-wmo --static-swift-stdlib --scratch-path .build/static \
+	  swift build -c release -Xswiftc -no-emit-module-separately-wmo --static-swift-stdlib "$${linking[@]}" --scratch-path .build/static \
 	    --product "$$product"
 	done
 	package=$$(Packaging/make-deb .build/static/release "$(DEB)")
