@@ -152,8 +152,8 @@ static const char *any_path(const char *directory, char path[4096]) {
 static void open_database(const char *directory, touchstone_error **error) {
   static const char *kinds[] = {
     "{\"inMemory\":true}", "{\"engine\":\"lmdb\",\"durability\":\"none\"}", "{\"engine\":\"sqlite\",\"durability\":\"none\"}", "{\"engine\":\"none\"}",
-    "{\"engine\":\"lmdb-encrypted\",\"durability\":\"none\",\"keyHex\":"
-    "\"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}",
+    ("{\"engine\":\"lmdb-encrypted\",\"durability\":\"none\",\"keyHex\":"
+     "\"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}"),
     "{\"create\":\"never\",\"readOnly\":true}", "{\"create\":\"always\",\"treeDepth\":2}"};
   char path[4096];
   touchstone_database *database = NULL;
