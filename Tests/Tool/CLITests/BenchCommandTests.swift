@@ -18,6 +18,8 @@ struct BenchCommandTests {
         let samples = try #require(metrics["allocations"]?["samples"] as? [Double])
         // A transaction at least, and not as much as the whole process.
         expect(samples.count == 1 && samples[0] >= 1 && samples[0] < 25_000, "\(samples)")
+        let bytes = try #require(metrics["file_bytes"]?["median"] as? Double)
+        expect(bytes > 500 * 150, "\(bytes)")
       }
     }
   }

@@ -1,4 +1,9 @@
 import FoundationEssentials
+import System
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// A new directory for one run.
 package struct TrialDirectory {
@@ -16,14 +21,12 @@ package struct TrialDirectory {
 
   /// The total size of all files in a directory, in bytes. Files may disappear meanwhile, as merged ones of RocksDB do.
   package static func fileBytes(in directory: String) throws -> Int {
-    try FileManager.default.contentsOfDirectory(atPath: directory).reduce(0) { total, name in
-      guard let attributes = try? FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)") else {
-        return total
-      }
-      if attributes[.type] as? FileAttributeType == .typeDirectory {
-        return total + (try fileBytes(in: "\(directory)/\(name)"))
-      }
-      return total + ((attributes[.size] as? Int) ?? 0)
+    try FileTree.names(in: directory).reduce(0) { total, name in
+      let path = "\(directory)/\(name)"
+      var status = stat()
+      guard lstat(path, &status) == 0 else { return total }
+      guard status.st_mode & S_IFMT == S_IFDIR else { return total + Int(status.st_size) }
+      return total + ((try? fileBytes(in: path)) ?? 0)
     }
   }
 }

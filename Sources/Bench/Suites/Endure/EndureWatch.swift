@@ -1,5 +1,4 @@
 import BenchmarkKit
-import FoundationEssentials
 import Storage
 import Synchronization
 
@@ -90,22 +89,11 @@ final class EndureWatch: Sendable {
     var look = Look()
     look.diskBytesWritten = ProcessUsage.diskBytesWritten() ?? 0
     look.bytesWritten = ProcessUsage.bytesWritten() ?? 0
-    look.fileBytes = fileBytes(in: directory)
+    look.fileBytes = (try? TrialDirectory.fileBytes(in: directory)) ?? 0
     look.residentBytes = ProcessUsage.residentMemory() ?? 0
     look.anonymousBytes = ProcessUsage.anonymousMemory() ?? 0
     look.activity = activity.values()
     return look
-  }
-
-  /// The size of all files. Files may disappear meanwhile, as merged ones do.
-  private static func fileBytes(in directory: String) -> Int {
-    let names = (try? FileManager.default.subpathsOfDirectory(atPath: directory)) ?? []
-    return names.reduce(0) { total, name in
-      guard let attributes = try? FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)"),
-        attributes[.type] as? FileAttributeType == .typeRegular
-      else { return total }
-      return total + ((attributes[.size] as? Int) ?? 0)
-    }
   }
 
   /// Waits until the process is quiet, at most `limit` seconds. Returns the seconds until the quiet time began; nil if
